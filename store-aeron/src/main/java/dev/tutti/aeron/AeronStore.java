@@ -106,11 +106,6 @@ public final class AeronStore extends RemoteStore {
     return link.isShared();
   }
 
-  /** Tells whether calls sleep until the server rings the bell. */
-  boolean sleeps() {
-    return link.sleeps();
-  }
-
   /**
    * Tells whether a thread of this process sleeps in the bell itself, where the server wakes it
    * directly.

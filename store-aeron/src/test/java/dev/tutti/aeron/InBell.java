@@ -11,14 +11,14 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
 
 /** Brings sessions of this process to the point where a waiting thread sleeps in the bell. */
-final class InBell {
+public final class InBell {
   private static final String KEY = "in-bell";
   private static final long LIMIT = TimeUnit.SECONDS.toNanos(120);
 
   private InBell() {}
 
   /** Links the futex; skips the test if there is none. */
-  static void link() {
+  public static void link() {
     assumeThat(Futex.isAvailable()).as("this system has a futex").isTrue();
     Futex.link();
     await(Futex::isLinked);
@@ -29,7 +29,7 @@ final class InBell {
     Thread waits = Thread.ofPlatform().daemon().start(() -> store.await(List.of(KEY)));
     await(
         () -> {
-          // The client announces it when it goes to sleep, the server the next time it does.
+          // Each side shows that it can wake the other when it goes to sleep.
           store.set(KEY + "/again", new byte[0]);
           return store.isInBell();
         });

@@ -12,20 +12,18 @@ import org.agrona.concurrent.status.CountersReader;
 /** A word in shared memory through which a thread that goes to sleep asks to be woken. */
 public final class Doorbell {
   /*
-   * A thread that goes to sleep arms the bell, checks once more for messages, and then sleeps: in a
-   * read of the control connection, or in a futex on the word itself if both sides may call native
-   * code. A thread that has written a message takes the bell and, if it was armed, sends a byte on
-   * the connection or wakes the futex. Either the sleeper finds the message in its last check, or
-   * the writer finds the bell armed. A writer that finds that the other side sleeps in the futex,
-   * but cannot use futexes itself, sends the byte: some thread always reads the control connection,
-   * and wakes the sleeper. The word is a counter of the driver, which is freed when the process
-   * that created it has ended.
+   * A thread that goes to sleep arms the bell, checks once more for messages, and then sleeps in a
+   * futex on the word itself. A thread that has written a message takes the bell and, if it was
+   * armed, wakes the sleeper. Either the sleeper finds the message in its last check, or the writer
+   * finds the bell armed. A process that cannot call the futex, or not yet, wakes nobody, and its
+   * own word says so: who waits for it looks from time to time instead. The word is a counter of
+   * the driver, which is freed when the process that created it has ended.
    */
   private static final int TYPE = 2970;
   private static final String LABEL = "sleeps";
-  private static final long AWAKE = 0;
-  private static final long HEARS = 1;
-  private static final long SLEEPS_HERE = 2;
+  private static final long CANNOT_WAKE = 0;
+  private static final long AWAKE = 1;
+  private static final long SLEEPS = 2;
 
   private final BooleanSupplier isUnmapped;
   private final AtomicBuffer words;
@@ -90,17 +88,17 @@ public final class Doorbell {
     return number;
   }
 
-  /** Asks to be woken through the control connection when there is a message from now on. */
-  public void arm() {
-    set(HEARS);
+  /** Returns whether the owner of this bell can wake a thread that sleeps in another bell. */
+  public boolean canWake() {
+    return !isUnmapped.getAsBoolean() && words.getLongVolatile(offset) != CANNOT_WAKE;
   }
 
   /** Asks to be woken in {@link #sleep} when there is a message from now on. */
-  public void armForSleep() {
-    set(SLEEPS_HERE);
+  public void arm() {
+    set(SLEEPS);
   }
 
-  /** Marks that nobody sleeps. */
+  /** Marks that nobody sleeps, and that this process can wake others. */
   public void disarm() {
     set(AWAKE);
   }
@@ -112,50 +110,31 @@ public final class Doorbell {
   }
 
   public boolean isArmed() {
-    return words.getLongVolatile(offset) != AWAKE;
+    return words.getLongVolatile(offset) == SLEEPS;
   }
 
   /**
-   * Sleeps until the bell, which must have been armed for this, is taken; may return spuriously.
+   * Sleeps until the bell, which must have been armed, is taken; may return spuriously.
    *
    * @param futex the futex of this thread
    * @param nanos the maximum time to sleep
    */
   public void sleep(Futex futex, long nanos) {
-    futex.await(address, SLEEPS_HERE, nanos);
+    futex.await(address, SLEEPS, nanos);
   }
 
-  /**
-   * Wakes the thread that sleeps in {@link #sleep}, even if another process took the bell but could
-   * not wake it.
-   */
-  public void wakeSleeper() {
-    VarHandle.fullFence();
-    if (!isUnmapped.getAsBoolean()) {
-      boolean _ = words.compareAndSetLong(offset, SLEEPS_HERE, AWAKE);
+  /** Wakes the thread that sleeps in the bell, after a message was written; any thread may call. */
+  public void take() {
+    if (Futex.isLinked() && tookArmed()) {
       Futex.wake(address);
     }
   }
 
-  /**
-   * Takes the bell after a message was written, and wakes the thread that sleeps in it, if this
-   * process can.
-   *
-   * @return whether to ring on the control connection; true for only one of several callers
-   */
-  public boolean take() {
+  /** Disarms the bell; returns whether it was armed, for only one of several callers. */
+  boolean tookArmed() {
     VarHandle.fullFence();
-    if (isUnmapped.getAsBoolean()) {
-      return false;
-    }
-    long seen = words.getLongVolatile(offset);
-    if (seen == AWAKE || !words.compareAndSetLong(offset, seen, AWAKE)) {
-      return false;
-    }
-    if (seen == SLEEPS_HERE && Futex.isLinked()) {
-      Futex.wake(address);
-      return false;
-    }
-    return true;
+    return !isUnmapped.getAsBoolean()
+        && words.getLongVolatile(offset) == SLEEPS
+        && words.compareAndSetLong(offset, SLEEPS, AWAKE);
   }
 }

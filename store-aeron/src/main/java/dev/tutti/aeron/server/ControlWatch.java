@@ -1,6 +1,5 @@
 package dev.tutti.aeron.server;
 
-import dev.tutti.aeron.driver.Doorbell;
 import dev.tutti.aeron.driver.EmbeddedDriver;
 import dev.tutti.aeron.wire.LogNames;
 import java.io.IOException;
@@ -11,10 +10,7 @@ import java.nio.channels.Selector;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.Consumer;
 
-/**
- * A thread that watches the control connections of a server whose own thread sleeps in its bell's
- * word.
- */
+/** A thread that watches the control connections of a server. */
 final class ControlWatch implements Runnable {
   /*
    * This thread only detects that there is something to read, wakes the server's thread, and waits
@@ -23,7 +19,7 @@ final class ControlWatch implements Runnable {
   private static final Logger LOG = System.getLogger(LogNames.SERVER);
 
   private final Selector selector;
-  private final Doorbell bell;
+  private final Runnable wake;
   private final Consumer<Throwable> failed;
   private final Thread thread = EmbeddedDriver.daemon("tutti-as-hear", this);
   private volatile boolean due;
@@ -32,13 +28,13 @@ final class ControlWatch implements Runnable {
    * Creates a watch.
    *
    * @param selector the selector, which has the connections
-   * @param bell the bell that wakes the server's thread
+   * @param wake wakes the server's thread
    * @param failed receives the failure that ends this thread, other than the end of the server
    */
-  ControlWatch(Selector selector, Doorbell bell, Consumer<Throwable> failed) {
+  ControlWatch(Selector selector, Runnable wake, Consumer<Throwable> failed) {
     this.failed = failed;
     this.selector = selector;
-    this.bell = bell;
+    this.wake = wake;
   }
 
   void start() {
@@ -51,7 +47,7 @@ final class ControlWatch implements Runnable {
       while (selector.isOpen()) {
         selector.select(key -> {});
         due = true;
-        bell.wakeSleeper();
+        wake.run();
         while (due && selector.isOpen()) {
           LockSupport.park(this);
         }

@@ -20,22 +20,23 @@ import java.util.List;
 import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
 import org.jspecify.annotations.Nullable;
 
 /** The thread that serves all clients and owns the keys. */
 public final class ServerAgent implements Runnable {
   /*
-   * After a moment without requests, the thread arms its bell and sleeps in a selector of the
-   * control connections. A request through shared memory, the end of a client, or a task wakes it.
-   * Once a client can wake it in the bell itself, which is several times as fast, it sleeps there,
-   * and leaves the selector to a thread "tutti-as-hear". UDP rings no bell, and nothing signals
-   * that a stream has room again. While there is a client on another host, or replies wait for
-   * room, the thread therefore polls from time to time.
+   * After a moment without requests, the thread arms its bell and sleeps there. A request through
+   * shared memory wakes it, or the thread "tutti-as-hear", which waits in a selector for the ends of
+   * clients and for tasks. UDP takes no bell, nor does a client that cannot wake others, and nothing
+   * signals that a stream has room again. While there is such a client, or replies wait for room,
+   * the thread therefore polls from time to time.
    */
   private static final Logger LOG = System.getLogger(LogNames.SERVER);
   private static final String LEFT = "client left";
   private static final int TURNS = 1024;
-  private static final long LONGEST_SLEEP_MILLIS = 1000;
+  private static final long LONGEST_SLEEP_NANOS = TimeUnit.SECONDS.toNanos(1);
+  private static final long LOOK_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
 
   /** How long the thread takes only brief sleeps before it sleeps until woken, which costs more. */
   private static final long BRIEF_NANOS = TimeUnit.MICROSECONDS.toNanos(500);
@@ -57,11 +58,10 @@ public final class ServerAgent implements Runnable {
   private final long stuckNanos;
   private final String server;
   private final Futex futex = new Futex();
-  private @Nullable ControlWatch watch;
-  private boolean wakes;
-  private int remote;
+  private final ControlWatch watch;
   private int turns;
   private boolean ended;
+  private volatile @Nullable Thread thread;
   private volatile boolean stopped;
   private volatile @Nullable Throwable failure;
 
@@ -80,6 +80,7 @@ public final class ServerAgent implements Runnable {
     this.stuckNanos = stuckNanos;
     this.wait = WaitStrategy.polling(spin, Time.SYSTEM);
     this.selector = Selector.open();
+    this.watch = new ControlWatch(selector, this::awake, this::fail);
   }
 
   public RequestHandler commands() {
@@ -112,12 +113,12 @@ public final class ServerAgent implements Runnable {
   }
 
   private void begin(ServerClient client) {
+    assert Thread.currentThread().equals(thread);
     clients.add(client);
     client.count(memory.client());
-    remote += client.isShared() ? 0 : 1;
     try {
       client.register(selector);
-      lookAgain();
+      selector.wakeup();
     } catch (IOException e) {
       drop(client, Level.DEBUG, e.toString());
     } catch (ClosedSelectorException e) {
@@ -126,16 +127,15 @@ public final class ServerAgent implements Runnable {
     }
   }
 
-  /** Makes the selector notice a new or closed connection, if another thread is waiting in it. */
-  private void lookAgain() {
-    if (watch != null) {
-      selector.wakeup();
-    }
-  }
-
   /** Makes the thread look for requests; called from any other thread. */
   public void wake() {
     selector.wakeup();
+  }
+
+  /** Ends a sleep of the thread. */
+  private void awake() {
+    bell.take();
+    LockSupport.unpark(thread);
   }
 
   /** Ends the thread; called from any other thread. */
@@ -148,12 +148,14 @@ public final class ServerAgent implements Runnable {
   public void fail(Throwable cause) {
     failure = cause;
     stop();
-    bell.wakeSleeper();
+    awake();
   }
 
   @Override
   public void run() {
     Throwable problem = null;
+    thread = Thread.currentThread();
+    watch.start();
     try (selector) {
       while (!stopped) {
         if (work() > 0) {
@@ -183,27 +185,22 @@ public final class ServerAgent implements Runnable {
         leave(client);
       }
       clients.clear();
-      if (watch != null) {
-        watch.end();
-      }
+      watch.end();
     }
     if (problem != null) {
       LOG.log(Level.ERROR, server + " stopped: " + problem, problem);
     }
   }
 
-  /** Reads from clients when notified, or from time to time if no other thread watches them. */
+  /** Reads from clients when notified. */
   private void hear() throws IOException {
-    boolean often = ++turns % TURNS == 0;
-    ControlWatch other = watch;
-    if (other == null ? often : other.isDue()) {
+    if (watch.isDue()) {
       selector.selectNow(this::heard);
-      if (other != null) {
-        other.goOn();
-      }
+      watch.goOn();
     }
-    if (often) {
+    if (++turns % TURNS == 0) {
       dropLost();
+      boolean _ = canWake();
     }
   }
 
@@ -215,64 +212,65 @@ public final class ServerAgent implements Runnable {
     }
   }
 
-  private void sleep() throws IOException {
-    boolean looks = remote > 0 || isAnyBehind();
+  private void sleep() {
+    boolean inBell = canWake();
+    boolean looks = !isWoken() || (!inBell && !clients.isEmpty());
     if (wait.pausesWithin(looks ? LONG_NANOS : BRIEF_NANOS)) {
       return;
     }
-    long millis = looks ? 1 : LONGEST_SLEEP_MILLIS;
-    ControlWatch other = watch();
-    if (other != null) {
-      bell.armForSleep();
-      if (work() > 0) {
-        wait.reset();
-      } else if (!other.isDue()) {
-        bell.sleep(futex, TimeUnit.MILLISECONDS.toNanos(millis));
-      }
-    } else {
+    long nanos = looks ? LOOK_NANOS : LONGEST_SLEEP_NANOS;
+    if (inBell) {
       bell.arm();
-      if (work() == 0) {
-        int _ = Time.SYSTEM.select(selector, this::heard, TimeUnit.MILLISECONDS.toNanos(millis));
+    }
+    if (work() > 0) {
+      wait.reset();
+    } else if (!watch.isDue()) {
+      if (inBell) {
+        bell.sleep(futex, nanos);
       } else {
-        wait.reset();
+        Time.SYSTEM.park(this, nanos);
       }
     }
-    bell.disarm();
-  }
-
-  /**
-   * Returns the watch of the clients for the time when this thread sleeps in the bell, or null if
-   * it cannot sleep there.
-   */
-  private @Nullable ControlWatch watch() {
-    if (wakes && Futex.isLinked()) {
-      wakes = false;
-      clients.forEach(ServerClient::sayWakes);
-      if (watch == null) {
-        watch = new ControlWatch(selector, bell, this::fail);
-        watch.start();
-      }
+    if (inBell) {
+      bell.disarm();
     }
-    return watch;
   }
 
-  private boolean isAnyBehind() {
-    for (ServerClient client : clients) {
-      if (client.isBehind()) {
-        return true;
-      }
+  /** Returns whether this process can wake others; begins to link the futex once a client can. */
+  private boolean canWake() {
+    if (bell.canWake()) {
+      return true;
+    }
+    if (Futex.isLinked()) {
+      bell.disarm();
+      return true;
+    }
+    if (clients.stream().anyMatch(ServerClient::canWake)) {
+      Futex.link();
     }
     return false;
   }
 
-  /** Handles a client that rings, or has ended. */
+  /**
+   * Returns whether this thread is woken whenever there is something to do, once it sleeps in its
+   * bell.
+   */
+  private boolean isWoken() {
+    for (ServerClient client : clients) {
+      if (client.isBehind() || !client.canWake()) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  /** Handles a client that has ended, or says so. */
   private void heard(SelectionKey key) {
     ServerClient client = (ServerClient) key.attachment();
     try {
       if (!client.hears()) {
         drop(client, Level.DEBUG, "its process ended, or it closed the store");
       }
-      wakes |= client.wakes();
     } catch (MalformedMessageException e) {
       drop(client, Level.WARNING, String.valueOf(e.getMessage()));
     } catch (IOException e) {
@@ -282,6 +280,7 @@ public final class ServerAgent implements Runnable {
   }
 
   private int work() {
+    assert Thread.currentThread().equals(thread);
     int done = runTasks();
     for (int i = 0; i < clients.size(); i++) {
       ServerClient client = clients.get(i);
@@ -331,10 +330,10 @@ public final class ServerAgent implements Runnable {
   }
 
   private void drop(ServerClient client, Level level, String why) {
+    assert Thread.currentThread().equals(thread);
     if (clients.remove(client)) {
-      remote -= client.isShared() ? 0 : 1;
       client.close();
-      lookAgain();
+      selector.wakeup();
       commands.execute(client.wills.values());
       String line = "%s: client %s left: %s".formatted(server, client.peer, why);
       if (level == Level.WARNING && known) {

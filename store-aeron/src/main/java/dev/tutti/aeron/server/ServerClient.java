@@ -11,7 +11,6 @@ import dev.tutti.aeron.wire.Handshake;
 import dev.tutti.aeron.wire.LogNames;
 import dev.tutti.aeron.wire.MalformedMessageException;
 import dev.tutti.aeron.wire.Protocol;
-import dev.tutti.cpu.wait.Futex;
 import dev.tutti.spi.Time;
 import dev.tutti.store.table.ServerMemory;
 import io.aeron.ExclusivePublication;
@@ -47,8 +46,6 @@ public final class ServerClient extends Caller {
   private final Outbox outbox;
   private final ByteBuffer heard = ByteBuffer.allocate(64);
   private @Nullable SocketChannel channel;
-  private boolean wakes;
-  private boolean knows;
   private final Map<Long, Long> heldByCalls = new HashMap<>();
   private ServerMemory.Client memory = new ServerMemory(Long.MAX_VALUE, Time.SYSTEM).client();
   private @Nullable String lost;
@@ -118,11 +115,6 @@ public final class ServerClient extends Caller {
     memory.give(Objects.requireNonNullElse(heldByCalls.remove(call), 0L));
   }
 
-  /** Tells whether messages travel through shared memory. */
-  boolean isShared() {
-    return bell != null;
-  }
-
   /** Returns the host of the client. */
   String address() {
     return control.remoteAddress().getHostAddress();
@@ -146,41 +138,17 @@ public final class ServerClient extends Caller {
   boolean hears() throws IOException {
     int count = Objects.requireNonNull(channel).read(heard.clear());
     for (int i = 0; i < count; i++) {
-      if (heard.get(i) == Handshake.GOODBYE) {
-        wills.clear();
-        return false;
-      }
-      if (heard.get(i) == Handshake.WAKES && !wakes) {
-        wakes = true;
-        Futex.link();
-      } else if (heard.get(i) != Handshake.RING) {
+      if (heard.get(i) != Handshake.GOODBYE) {
         throw new MalformedMessageException("it sent an unknown byte: " + heard.get(i));
       }
+      wills.clear();
     }
-    return count >= 0;
+    return count == 0;
   }
 
-  /** Tells whether the client can wake a thread that sleeps in a bell. */
-  boolean wakes() {
-    return wakes;
-  }
-
-  /** Tells a client that can wake others in this way that the server can, too. */
-  void sayWakes() {
-    if (wakes && !knows) {
-      knows = true;
-      say(Handshake.WAKES);
-    }
-  }
-
-  private void say(int what) {
-    try {
-      if (channel != null) {
-        channel.write(heard.clear().put((byte) what).flip());
-      }
-    } catch (IOException e) {
-      LOG.log(Level.DEBUG, "a client is gone", e);
-    }
+  /** Returns whether the client wakes a thread that sleeps in the server's bell. */
+  boolean canWake() {
+    return bell != null && bell.canWake();
   }
 
   /** Sends waiting replies and takes new requests; returns how much there was to do. */
@@ -236,14 +204,20 @@ public final class ServerClient extends Caller {
   }
 
   private void ring() {
-    if (bell != null && bell.take()) {
-      say(Handshake.RING);
+    if (bell != null) {
+      bell.take();
     }
   }
 
   /** Ends the session of a client that must learn that the server is closing. */
   void leave() {
-    say(Handshake.GOODBYE);
+    try {
+      if (channel != null) {
+        channel.write(heard.clear().put((byte) Handshake.GOODBYE).flip());
+      }
+    } catch (IOException e) {
+      LOG.log(Level.DEBUG, "a client is gone", e);
+    }
     close();
   }
 

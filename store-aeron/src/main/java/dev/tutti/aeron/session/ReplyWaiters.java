@@ -6,7 +6,6 @@ import dev.tutti.cpu.wait.Futex;
 import dev.tutti.cpu.wait.WaitStrategy;
 import dev.tutti.spi.Time;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.concurrent.locks.LockSupport;
@@ -18,40 +17,38 @@ import org.jspecify.annotations.Nullable;
  */
 final class ReplyWaiters {
   /*
-   * With shared memory, the thread "tutti-al" sleeps in a read of the control connection, on which
-   * the server rings if the bell is armed. A call that goes to sleep arms the bell, unless
-   * "tutti-al" is awake; when "tutti-al" is about to sleep and any call sleeps, it arms the bell
-   * itself.
+   * With shared memory, one thread at a time sleeps in the bell and takes the replies of all. It is
+   * either the thread of a call, which the server then wakes directly, or "tutti-al-poll", if the
+   * calls' threads are virtual or came while another thread was in the bell that has since left. A
+   * thread that leaves the bell marks it as empty, and then checks whether any call sleeps. A thread
+   * that comes counts itself, and then checks whether any thread is in the bell. One of the two
+   * therefore wakes "tutti-al-poll". An interrupt does not end a sleep in the bell, so the sleeps of
+   * calls are short.
    *
-   * If both sides may call native code, one thread at a time sleeps in the bell and takes the
-   * replies of all. It is either the thread of a call, which the server then wakes directly, or
-   * "tutti-al-poll", if the calls' threads are virtual or came while another thread was in the bell
-   * that has since left. A thread that leaves the bell marks it as empty, and then checks whether
-   * any call sleeps. A thread that comes counts itself, and then checks whether any thread is in
-   * the bell. One of the two therefore wakes "tutti-al-poll". An interrupt does not end a sleep in
-   * the bell, so the sleeps of calls are short.
-   *
-   * Between hosts, "tutti-al-poll" polls from time to time while any call sleeps.
+   * Between hosts, and until both sides can wake each other, "tutti-al-poll" polls from time to time
+   * while any call sleeps.
    */
   private static final long LONGEST_NANOS = TimeUnit.SECONDS.toNanos(10);
   private static final long INTERRUPT_NANOS = TimeUnit.MILLISECONDS.toNanos(50);
-
-  /** How long a thread takes only brief sleeps before it sleeps until woken, which costs more. */
-  private static final long BRIEF_NANOS = TimeUnit.MICROSECONDS.toNanos(500);
-
   private static final int SLEEPS_BEFORE_LINKING = 64;
 
-  private final @Nullable Doorbell bell;
+  private final @Nullable Bells bells;
   private final Replies replies;
   private final boolean spin;
   private final Thread poller = EmbeddedDriver.daemon("tutti-al-poll", this::look);
   private final Futex futex = new Futex();
-  private final AtomicBoolean saidWakes = new AtomicBoolean();
   private final AtomicInteger count = new AtomicInteger();
   private final AtomicReference<@Nullable Thread> inBell = new AtomicReference<>();
   private int sleeps;
-  private volatile boolean serverWakes;
-  private volatile boolean listenerAwake;
+  private volatile boolean isWoken;
+
+  /**
+   * The two bells of a session through shared memory.
+   *
+   * @param own the bell that wakes this process
+   * @param server the bell that wakes the server
+   */
+  record Bells(Doorbell own, Doorbell server) {}
 
   /** The session whose calls sleep. */
   interface Replies {
@@ -64,10 +61,13 @@ final class ReplyWaiters {
     /** Runs a task while the memory is mapped. */
     void whileThere(Runnable task);
 
-    boolean isUsable();
+    /** Returns whether something could not be sent for lack of room. */
+    boolean owes();
 
-    /** Tells the server that this process can wake a thread that sleeps in a bell. */
-    void sayWakes();
+    /** Sends of that what there is room for now. */
+    void sendOwed();
+
+    boolean isUsable();
 
     /** Ends the session, because its replies cannot be read. */
     void lose(Throwable cause);
@@ -76,26 +76,19 @@ final class ReplyWaiters {
   /**
    * Creates an instance without starting threads.
    *
-   * @param bell the bell of this process, or null between hosts
+   * @param bells the bells, or null between hosts
    * @param replies the session
    * @param spin whether to poll all the time, between hosts
    */
-  ReplyWaiters(@Nullable Doorbell bell, Replies replies, boolean spin) {
-    this.bell = bell;
+  ReplyWaiters(@Nullable Bells bells, Replies replies, boolean spin) {
+    this.bells = bells;
     this.replies = replies;
     this.spin = spin;
   }
 
-  /** Starts the thread that looks for replies, if one is needed from the start. */
+  /** Starts the thread that looks for replies. */
   void start() {
-    if (bell == null) {
-      poller.start();
-    }
-  }
-
-  /** Tells whether a message wakes some thread. */
-  boolean isArmed() {
-    return bell != null && bell.isArmed();
+    poller.start();
   }
 
   /** Tells whether a thread sleeps in the bell itself, or is about to. */
@@ -105,22 +98,19 @@ final class ReplyWaiters {
 
   /** Makes a call sleep until its reply may have arrived, or for a time; may return spuriously. */
   void sleep(PendingCall call, long nanos) {
-    boolean first = count.getAndIncrement() == 0;
+    count.getAndIncrement();
     try {
-      Doorbell own = bell;
-      if (own == null) {
-        if (first) {
-          LockSupport.unpark(poller);
-        }
-      } else if (!canSleepInBell()) {
-        if (!listenerAwake) {
-          replies.takeAllAfter(own::arm);
+      Doorbell bell = bell();
+      if (bell == null) {
+        if (bells != null && ++sleeps == SLEEPS_BEFORE_LINKING) {
+          Futex.link(); // some sleeps may not be counted, as there is no lock
         }
       } else if (!Thread.currentThread().isVirtual()
           && inBell.compareAndSet(null, Thread.currentThread())) {
-        sleepInBell(own, call, Math.min(nanos, INTERRUPT_NANOS));
+        sleepInBell(bell, call, Math.min(nanos, INTERRUPT_NANOS));
         return;
-      } else if (inBell.get() == null) {
+      }
+      if (inBell.get() == null) {
         LockSupport.unpark(poller);
       }
       if (replies.isUsable() && !call.isOver()) {
@@ -131,26 +121,32 @@ final class ReplyWaiters {
     }
   }
 
-  private boolean canSleepInBell() {
-    if (!serverWakes) {
-      if (++sleeps == SLEEPS_BEFORE_LINKING) { // may lose counts, as there is no lock
-        Futex.link();
-      }
-      if (Futex.isLinked() && !saidWakes.getAndSet(true)) {
-        replies.sayWakes();
-      }
+  /** Returns the bell of this process if it and the server can wake each other, otherwise null. */
+  private @Nullable Doorbell bell() {
+    Bells both = bells;
+    if (both == null) {
+      return null;
     }
-    return serverWakes;
+    if (!isWoken && Futex.isLinked()) {
+      replies.whileThere(
+          () -> {
+            if (!both.own().canWake()) {
+              both.own().disarm();
+            }
+            isWoken = both.server().canWake();
+          });
+    }
+    return isWoken ? both.own() : null;
   }
 
   /**
-   * Sleeps until the server rings, for one call or for all; the calling thread is the one in the
-   * bell.
+   * Sleeps until the server takes the bell, for one call or for all; the calling thread is the one
+   * in the bell.
    */
   private void sleepInBell(Doorbell own, @Nullable PendingCall call, long nanos) {
     try {
-      replies.takeAllAfter(own::armForSleep);
-      if (replies.isUsable() && (call == null || !call.isOver())) {
+      replies.takeAllAfter(own::arm);
+      if (replies.isUsable() && !(call == null ? replies.owes() : call.isOver())) {
         own.sleep(futex, nanos);
       }
       while (replies.take() > 0) {
@@ -178,45 +174,17 @@ final class ReplyWaiters {
     LockSupport.unpark(poller);
   }
 
-  private void wakeInBell() {
-    if (bell != null && serverWakes) {
-      replies.whileThere(bell::wakeSleeper);
-    }
-  }
-
-  /**
-   * Notes that the server can wake a thread that sleeps in a bell; called by the thread that reads
-   * the control connection.
-   */
-  void serverWakes() {
-    poller.start();
-    serverWakes = true;
-  }
-
-  /**
-   * Handles the server's ring: takes replies while any call sleeps and replies arrive; called by
-   * the thread that reads the control connection.
-   */
-  void rung() {
-    if (isInBell()) {
+  /** Makes the thread that looks for replies send cancellations, too. */
+  void poll() {
+    LockSupport.unpark(poller);
+    if (poller.equals(inBell.get())) {
       wakeInBell();
-      return;
     }
-    listenerAwake = true;
-    WaitStrategy wait = WaitStrategy.polling(false, Time.SYSTEM);
-    boolean more = true;
-    while (more) {
-      if (replies.take() > 0) {
-        wait.reset();
-      }
-      more =
-          replies.isUsable()
-              && count.get() > 0
-              && (wait.staysAwake() || wait.pausesWithin(BRIEF_NANOS));
-    }
-    listenerAwake = false;
-    if (bell != null && count.get() > 0 && !isInBell()) {
-      replies.takeAllAfter(bell::arm);
+  }
+
+  private void wakeInBell() {
+    if (bells != null && isInBell()) {
+      replies.whileThere(bells.own()::take);
     }
   }
 
@@ -225,10 +193,15 @@ final class ReplyWaiters {
     WaitStrategy wait = WaitStrategy.polling(spin, Time.SYSTEM);
     try {
       while (replies.isUsable()) {
-        if (count.get() == 0) {
+        replies.sendOwed();
+        boolean owes = replies.owes();
+        if (count.get() == 0 && !owes) {
           LockSupport.park(this);
           wait.reset();
-        } else if (bell == null) {
+          continue;
+        }
+        Doorbell bell = owes ? null : bell();
+        if (bell == null) {
           if (replies.take() > 0) {
             wait.reset();
           } else {

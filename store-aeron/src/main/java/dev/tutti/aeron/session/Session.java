@@ -4,18 +4,15 @@ import dev.tutti.StoreClosedException;
 import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreSilentException;
 import dev.tutti.StoreTimeoutException;
-import dev.tutti.aeron.driver.Doorbell;
 import dev.tutti.aeron.driver.DriverDirectory;
 import dev.tutti.aeron.driver.EmbeddedDriver;
 import dev.tutti.aeron.wire.BodyReader;
-import dev.tutti.aeron.wire.BodyWriter;
 import dev.tutti.aeron.wire.Control;
 import dev.tutti.aeron.wire.FrameReader;
 import dev.tutti.aeron.wire.FrameWriter;
 import dev.tutti.aeron.wire.Handshake;
 import dev.tutti.aeron.wire.LogNames;
 import dev.tutti.aeron.wire.MalformedMessageException;
-import dev.tutti.aeron.wire.Protocol;
 import dev.tutti.cpu.wait.BusyCores;
 import dev.tutti.cpu.wait.WaitStrategy;
 import dev.tutti.spi.Time;
@@ -27,11 +24,8 @@ import io.aeron.Subscription;
 import java.io.IOException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
-import java.util.Queue;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.LockSupport;
@@ -41,17 +35,14 @@ import org.jspecify.annotations.Nullable;
 /** The session of this process with one server. */
 public final class Session implements StoreSession {
   /*
-   * Each call writes its request under a lock and then looks for its reply itself: the thread that
+   * Each call sends its request (RequestSender) and then looks for its reply itself: the thread that
    * gets the lock of the replies takes all that have arrived, including those of other calls, and
    * wakes their threads. A call that has waited for a moment goes to sleep, and leaves the looking
    * to others (ReplyWaiters). A quick reply therefore costs no thread switch, and a process without
    * calls costs nothing.
    *
-   * The lock is free while there is no room for a request. The short requests of other calls can
-   * thus be sent between two frames of a long one; only one long request is sent at a time.
-   *
-   * A call that gave up is canceled by the next sender, or, if there is none, by a thread
-   * "tutti-al-cancel", which lives until there is room to send the cancellation.
+   * A call that gave up while there was no room is canceled by the thread "tutti-al-poll" once there
+   * is some.
    *
    * The control connection also reveals that the server is gone: every call then fails, as it does
    * if Aeron's client has ended itself after a long pause; the server learns of that in turn.
@@ -60,13 +51,9 @@ public final class Session implements StoreSession {
    */
   private static final Logger LOG = System.getLogger(LogNames.CLIENT);
   private static final long FULL_PAUSE_NANOS = TimeUnit.MICROSECONDS.toNanos(50);
-  private static final long FIRST_CANCEL_PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
-  private static final long LONGEST_CANCEL_PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
   private static final long CLOSE_NANOS = TimeUnit.SECONDS.toNanos(1);
   private static final int FRAMES_AT_ONCE = 32;
   private static final String ENDED = "its process ended, or it dropped this client";
-
-  private static final long GRACE_NANOS = TimeUnit.SECONDS.toNanos(1);
 
   private final String server;
   private final Control control;
@@ -76,20 +63,14 @@ public final class Session implements StoreSession {
   private final String sharedFolder;
   private final Subscription replies;
   private final FrameReader reader;
-  private final FrameWriter writer;
+  private final RequestSender sender;
   private final boolean spin;
-  private final @Nullable Bells bells;
-  private final ReentrantLock sendLock = new ReentrantLock();
-  private final ReentrantLock longLock = new ReentrantLock();
   private final ReentrantLock replyLock = new ReentrantLock();
   private final ConcurrentHashMap<Long, PendingCall> calls = new ConcurrentHashMap<>();
-  private final Queue<Long> cancels = new ConcurrentLinkedQueue<>();
-  private final AtomicBoolean takesBack = new AtomicBoolean();
   private final AtomicLong nextCall = new AtomicLong();
   private final ReplyWaiters sleepers;
   private final AtomicInteger users = new AtomicInteger(1);
   private final Thread listener;
-  private BodyWriter body = new BodyWriter();
   private final BusyCores cores = BusyCores.ofStore();
   private volatile long lastFrame = System.nanoTime();
   private volatile @Nullable String loss;
@@ -104,7 +85,7 @@ public final class Session implements StoreSession {
       Control control,
       Aeron aeron,
       @Nullable EmbeddedDriver ownDriver,
-      @Nullable Bells bells,
+      ReplyWaiters.@Nullable Bells bells,
       Handshake.Session session,
       Subscription replies,
       ExclusivePublication requests,
@@ -117,20 +98,15 @@ public final class Session implements StoreSession {
     this.sharedFolder = ownDriver == null ? session.folder() : "";
     this.replies = replies;
     this.reader = new FrameReader(session.session(), new Messages());
-    this.writer = new FrameWriter(requests, session.session());
+    this.sender =
+        new RequestSender(
+            new FrameWriter(requests, session.session()),
+            bells == null ? null : bells.server(),
+            new Requests());
     this.spin = spin;
-    this.bells = bells;
     this.listener = EmbeddedDriver.daemon("tutti-al", this::listen);
-    this.sleepers = new ReplyWaiters(bells == null ? null : bells.own(), new Replies(), spin);
+    this.sleepers = new ReplyWaiters(bells, new Replies(), spin);
   }
-
-  /**
-   * The two bells of a session through shared memory.
-   *
-   * @param own the bell that wakes this process
-   * @param server the bell that wakes the server
-   */
-  record Bells(Doorbell own, Doorbell server) {}
 
   /**
    * Starts the threads; called once, before any call.
@@ -164,11 +140,6 @@ public final class Session implements StoreSession {
     return sleepers.isInBell();
   }
 
-  /** Tells whether calls sleep until the server rings. */
-  public boolean sleeps() {
-    return sleepers.isArmed();
-  }
-
   @Override
   public boolean isUsable() {
     return !closed && loss == null && !isClientOver;
@@ -200,12 +171,8 @@ public final class Session implements StoreSession {
 
   @Override
   public void send(int code, PendingCall call, long deadline, Request request) {
-    sendCancels();
     try {
-      BodyWriter left = sendAtOnce(code, call, deadline, request);
-      if (left != null) {
-        sendInParts(code, call, deadline, left);
-      }
+      sender.send(code, call, deadline, request);
     } catch (FrameWriter.ClosedStreamException e) {
       awaitLoss();
       if (!isClientOver) {
@@ -213,131 +180,12 @@ public final class Session implements StoreSession {
       }
       requireUsable(e);
       throw e;
-    } finally {
-      sendCancels();
-    }
-  }
-
-  /**
-   * Sends a request of one frame if there is room; otherwise returns the body of the unsent
-   * request.
-   */
-  private @Nullable BodyWriter sendAtOnce(
-      int code, PendingCall call, long deadline, Request request) {
-    if (!Locks.acquire(Time.SYSTEM, sendLock, deadline)) {
-      throw unsent(code, call);
-    }
-    try {
-      requireUsable();
-      request.put(body.clear());
-      if (writer.isOneFrame(body.length()) && write(code, call, body, 0) < 0) {
-        return null;
-      }
-      BodyWriter left = body;
-      body = new BodyWriter();
-      return left;
-    } finally {
-      sendLock.unlock();
-    }
-  }
-
-  private void sendInParts(int code, PendingCall call, long deadline, BodyWriter message) {
-    boolean isLong = !writer.isOneFrame(message.length());
-    if (isLong && !Locks.acquire(Time.SYSTEM, longLock, deadline)) {
-      throw unsent(code, call);
-    }
-    try {
-      int at = 0;
-      long giveUp = deadline;
-      while (true) {
-        int before = at;
-        sendLock.lock();
-        try {
-          requireUsable();
-          at = write(code, call, message, at);
-          if (at < 0) {
-            body = message; // the next one needs as much memory
-            return;
-          }
-        } finally {
-          sendLock.unlock();
-        }
-        long now = System.nanoTime();
-        giveUp = at > before && now + GRACE_NANOS - giveUp > 0 ? now + GRACE_NANOS : giveUp;
-        if (now - giveUp > 0) {
-          throw unsent(code, call);
-        }
-        LockSupport.parkNanos(FULL_PAUSE_NANOS);
-      }
-    } finally {
-      if (isLong) {
-        longLock.unlock();
-      }
-    }
-  }
-
-  /** Writes as much as there is room for. */
-  private int write(int code, PendingCall call, BodyWriter message, int from) {
-    assert sendLock.isHeldByCurrentThread();
-    int at = writer.write(code, call.number, message.buffer(), message.length(), from);
-    ringServer();
-    return at;
-  }
-
-  private StoreTimeoutException unsent(int code, PendingCall call) {
-    if (code == Protocol.CANCEL) {
-      cancels.add(call.number);
-      if (takesBack.compareAndSet(false, true)) {
-        Thread.ofVirtual().name("tutti-al-cancel").start(this::takeBack);
-      }
-    }
-    return unanswered();
-  }
-
-  /** Runs on a thread that exists while there are calls to cancel. */
-  private void takeBack() {
-    do {
-      long pause = FIRST_CANCEL_PAUSE_NANOS;
-      while (isUsable() && !cancels.isEmpty()) {
-        sendCancels();
-        LockSupport.parkNanos(pause);
-        pause = Math.min(2 * pause, LONGEST_CANCEL_PAUSE_NANOS);
-      }
-      takesBack.set(false);
-    } while (isUsable() && !cancels.isEmpty() && takesBack.compareAndSet(false, true));
-  }
-
-  /** Cancels calls that gave up while there was no room to send the cancellation. */
-  private void sendCancels() {
-    while (!cancels.isEmpty() && isUsable() && sendLock.tryLock()) {
-      try {
-        Long number = cancels.peek();
-        if (number != null) {
-          if (!isUsable()
-              || writer.write(Protocol.CANCEL, number, body.clear().buffer(), 0, 0) >= 0) {
-            return;
-          }
-          cancels.remove();
-          ringServer();
-        }
-      } catch (FrameWriter.ClosedStreamException e) {
-        LOG.log(Level.DEBUG, "the next call will report this", e);
-        return;
-      } finally {
-        sendLock.unlock();
-      }
-    }
-  }
-
-  private void ringServer() {
-    if (bells != null && bells.server().take()) {
-      control.say(Handshake.RING);
     }
   }
 
   /** Waits a moment for the control connection to reveal why the server is gone. */
   private void awaitLoss() {
-    long deadline = Arguments.deadline(Time.SYSTEM, GRACE_NANOS);
+    long deadline = Arguments.deadline(Time.SYSTEM, RequestSender.GRACE_NANOS);
     boolean _ =
         WaitStrategy.until(() -> closed || loss != null, deadline, FULL_PAUSE_NANOS, Time.SYSTEM);
   }
@@ -356,7 +204,7 @@ public final class Session implements StoreSession {
         long now = System.nanoTime();
         if (endable
             ? now - deadline > 0 || call.isClosed()
-            : call.isLate(now, deadline, lastFrame, GRACE_NANOS)) {
+            : call.isLate(now, deadline, lastFrame, RequestSender.GRACE_NANOS)) {
           return false;
         }
         if (spin) {
@@ -383,14 +231,6 @@ public final class Session implements StoreSession {
     String why;
     try {
       int said = control.await();
-      while ((said == Handshake.RING || said == Handshake.WAKES) && bells != null) {
-        if (said == Handshake.WAKES) {
-          sleepers.serverWakes();
-        } else {
-          sleepers.rung();
-        }
-        said = control.await();
-      }
       why = said == Handshake.GOODBYE ? "it was closed" : ENDED;
       takeLast();
     } catch (IOException e) {
@@ -483,6 +323,29 @@ public final class Session implements StoreSession {
     }
   }
 
+  /** The view of this session for the sender of its requests. */
+  private final class Requests implements RequestSender.Owner {
+    @Override
+    public boolean isUsable() {
+      return Session.this.isUsable();
+    }
+
+    @Override
+    public void requireUsable() {
+      Session.this.requireUsable(null);
+    }
+
+    @Override
+    public void owes() {
+      sleepers.poll();
+    }
+
+    @Override
+    public StoreTimeoutException unanswered() {
+      return Session.this.unanswered();
+    }
+  }
+
   /** The view of this session for sleeping threads. */
   private final class Replies implements ReplyWaiters.Replies {
     @Override
@@ -507,13 +370,18 @@ public final class Session implements StoreSession {
     }
 
     @Override
-    public boolean isUsable() {
-      return Session.this.isUsable();
+    public boolean owes() {
+      return sender.owes();
     }
 
     @Override
-    public void sayWakes() {
-      control.say(Handshake.WAKES);
+    public void sendOwed() {
+      sender.sendOwed();
+    }
+
+    @Override
+    public boolean isUsable() {
+      return Session.this.isUsable();
     }
 
     @Override
@@ -586,7 +454,7 @@ public final class Session implements StoreSession {
 
   @Override
   public long graceNanos() {
-    return GRACE_NANOS;
+    return RequestSender.GRACE_NANOS;
   }
 
   @Override
@@ -602,9 +470,9 @@ public final class Session implements StoreSession {
     control.close();
     wakeAll();
     long deadline = Arguments.deadline(Time.SYSTEM, CLOSE_NANOS);
-    boolean quiet = Locks.acquire(Time.SYSTEM, sendLock, deadline);
+    boolean quiet = sender.stop(deadline);
     if (quiet && !Locks.acquire(Time.SYSTEM, replyLock, deadline)) {
-      sendLock.unlock();
+      sender.release();
       quiet = false;
     }
     if (!quiet) {
@@ -621,7 +489,7 @@ public final class Session implements StoreSession {
       }
     } finally {
       replyLock.unlock();
-      sendLock.unlock();
+      sender.release();
     }
   }
 }

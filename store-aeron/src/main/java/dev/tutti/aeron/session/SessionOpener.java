@@ -172,8 +172,8 @@ public final class SessionOpener {
               aeron::getSubscription,
               aeron.asyncAddSubscription(Channels.IPC, session.replyStream()));
       Counter counter = added(control, aeron::getCounter, Doorbell.beginToMake(aeron));
-      Session.Bells bells =
-          new Session.Bells(Doorbell.of(aeron, counter), Doorbell.find(aeron, session.bell()));
+      ReplyWaiters.Bells bells =
+          new ReplyWaiters.Bells(Doorbell.of(aeron, counter), Doorbell.find(aeron, session.bell()));
       control.putByte(Handshake.IPC);
       control.putInt(bells.own().number());
       return open(control, session, aeron, null, bells, replies, Channels.IPC);
@@ -230,7 +230,7 @@ public final class SessionOpener {
       Handshake.Session session,
       Aeron aeron,
       @Nullable EmbeddedDriver driver,
-      Session.@Nullable Bells bells,
+      ReplyWaiters.@Nullable Bells bells,
       Subscription replies,
       String channel)
       throws IOException {

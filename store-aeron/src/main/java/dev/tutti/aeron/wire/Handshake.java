@@ -20,17 +20,13 @@ public final class Handshake {
    *
    * From then on, the server serves the session. GOODBYE is sent by a server that closes, or by a
    * client that closes; the latter withdraws all of the client's wills, including those whose
-   * requests are still in flight. RING is sent by either side when it finds the other's bell armed.
-   * WAKES is sent once by each side that can wake a thread sleeping in the bell itself, first by
-   * the client.
+   * requests are still in flight.
    */
   public static final int IPC = 1;
   public static final int UDP = 2;
   public static final int OK = 1;
   public static final int FAILED = 2;
   public static final int GOODBYE = 3;
-  public static final int RING = 6;
-  public static final int WAKES = 7;
 
   private static final int TOKEN_NEEDED = 4;
   private static final int TOKEN_UNKNOWN = 5;

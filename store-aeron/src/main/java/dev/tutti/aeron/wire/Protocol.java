@@ -19,7 +19,7 @@ public final class Protocol {
    * Each request gets exactly one reply; CANCEL gets none. A client that cancels a wait gets the
    * reply of that wait: what arrived, or what is missing.
    */
-  public static final byte VERSION = 1;
+  public static final byte VERSION = 2;
   static final int FIRST = 1;
   static final int LAST = 2;
 

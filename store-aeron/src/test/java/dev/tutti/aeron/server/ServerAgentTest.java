@@ -169,7 +169,6 @@ class ServerAgentTest {
     lost.wills.put(1L, new RequestHandler.Will("lost/", new byte[1]));
     agent.add(left);
     agent.add(lost);
-    peers.get(0).say(Handshake.RING);
     peers.get(0).say(Handshake.GOODBYE);
     peers.get(1).close();
     thread.start();

@@ -1,9 +1,8 @@
-package dev.tutti.aeron;
+package dev.tutti.aeron.driver;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.tutti.aeron.driver.Doorbell;
-import dev.tutti.aeron.driver.EmbeddedDriver;
+import dev.tutti.aeron.InBell;
 import dev.tutti.aeron.wire.Timing;
 import dev.tutti.cpu.wait.Futex;
 import io.aeron.Aeron;
@@ -54,21 +53,32 @@ class DoorbellTest {
   }
 
   @Test
-  void oneRingsWhoHearsTheConnection() {
+  void onlyOneTakesAnArmedBell() {
     Doorbell seen = Doorbell.find(aeron, bell.number());
-    assertThat(seen.take()).isFalse();
+    assertThat(seen.tookArmed()).isFalse();
     bell.arm();
-    assertThat(seen.take()).isTrue();
-    assertThat(seen.take()).isFalse();
+    assertThat(bell.isArmed()).isTrue();
+    assertThat(seen.tookArmed()).isTrue();
+    assertThat(seen.tookArmed()).isFalse();
     assertThat(bell.isArmed()).isFalse();
   }
 
   @Test
-  void whoTakesTheBellWakesWhoSleepsInIt() throws Exception {
+  void aBellSaysWhetherItsOwnerWakesOthers() {
+    Doorbell seen = Doorbell.find(aeron, bell.number());
+    assertThat(seen.canWake()).isFalse();
+    bell.disarm();
+    assertThat(seen.canWake()).isTrue();
+    bell.arm();
+    assertThat(seen.canWake()).isTrue();
+  }
+
+  @Test
+  void takingTheBellWakesTheThreadThatSleepsInIt() throws Exception {
     InBell.link();
-    bell.armForSleep();
+    bell.arm();
     FutureTask<Long> task = sleeper();
-    assertThat(Doorbell.find(aeron, bell.number()).take()).isFalse();
+    Doorbell.find(aeron, bell.number()).take();
     assertThat(task.get(60, TimeUnit.SECONDS)).isLessThan(LONG);
     assertThat(bell.isArmed()).isFalse();
   }
@@ -76,24 +86,8 @@ class DoorbellTest {
   @Test
   void nobodySleepsInABellThatWasTaken() throws Exception {
     InBell.link();
-    bell.armForSleep();
-    assertThat(bell.take()).isFalse();
-    assertThat(sleeper().get(60, TimeUnit.SECONDS)).isLessThan(LONG);
-  }
-
-  @Test
-  void aSleeperIsWokenAlsoWhereTheBellWasArmedAgain() throws Exception {
-    InBell.link();
-    bell.armForSleep();
-    FutureTask<Long> task = sleeper();
     bell.arm();
-    long deadline = System.nanoTime() + LONG;
-    while (!task.isDone()) {
-      bell.wakeSleeper();
-      assertThat(System.nanoTime()).isLessThan(deadline);
-      Thread.onSpinWait();
-    }
-    assertThat(task.get()).isLessThan(LONG);
-    assertThat(bell.take()).isTrue();
+    bell.take();
+    assertThat(sleeper().get(60, TimeUnit.SECONDS)).isLessThan(LONG);
   }
 }
