@@ -72,14 +72,6 @@ public interface Work {
   void synchronize();
 
   /**
-   * Blocks the calling thread's current stream with a {@link StreamBlock} until the operation ends,
-   * and returns at once.
-   *
-   * @throws UnsupportedOperationException if no kind of device has stream blocks, or several do
-   */
-  void blockCurrentStream();
-
-  /**
    * Blocks the calling thread's current stream of a kind of device with a {@link StreamBlock} until
    * the operation ends, and returns at once.
    *

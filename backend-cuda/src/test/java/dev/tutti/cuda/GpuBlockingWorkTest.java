@@ -33,7 +33,7 @@ class GpuBlockingWorkTest {
           CudaStream stream = device.poolStream();
           try (CudaStream.Scope _ = stream.use()) {
             Work work = group.allReduce(tensor, ReduceOp.SUM, CallOptions.ASYNC);
-            work.blockCurrentStream();
+            work.blockCurrentStream("cuda");
             CudaEvent after = stream.record();
             assertThat(after.awaitReached(System.nanoTime() + 50_000_000)).isFalse();
             blocked.countDown();
@@ -56,7 +56,7 @@ class GpuBlockingWorkTest {
           CudaStream stream = device.poolStream();
           try (CudaStream.Scope _ = stream.use()) {
             Work work = group.allReduce(Tensor.of(1f), ReduceOp.SUM, CallOptions.ASYNC);
-            work.blockCurrentStream();
+            work.blockCurrentStream("cuda");
             CudaEvent after = stream.record();
             group.abort("no longer needed");
             assertThat(after.awaitReached(System.nanoTime() + Until.LONG.toNanos())).isTrue();

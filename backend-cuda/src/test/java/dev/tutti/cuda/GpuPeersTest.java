@@ -146,7 +146,7 @@ class GpuPeersTest {
       CudaEvent after = cuda.currentStream().record();
       cuda.device(0).poolStream().await(Until.LONG);
       assertThat(after.isReached()).isFalse();
-      block.abort();
+      block.release();
       assertThat(after.awaitReached(System.nanoTime() + Until.LONG.toNanos())).isTrue();
     }
   }

@@ -84,13 +84,13 @@ public final class HostStreamBlockProvider implements StreamBlockProvider {
     }
 
     @Override
-    public void abort() {
+    public void release() {
       released.countDown();
     }
 
     @Override
     public void close() {
-      abort();
+      release();
     }
   }
 }

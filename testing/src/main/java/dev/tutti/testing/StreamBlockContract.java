@@ -70,7 +70,7 @@ public abstract class StreamBlockContract {
     assertReached(before);
     Waiting.until("the start", () -> block.status() == StreamBlockStatus.RUNNING);
     assertHeld(after);
-    block.abort();
+    block.release();
     assertReached(after);
     assertThat(block.status()).isEqualTo(StreamBlockStatus.ABORTED);
   }
@@ -84,15 +84,15 @@ public abstract class StreamBlockContract {
     assertReached(after);
     assertThat(Duration.ofNanos(System.nanoTime() - start)).isGreaterThanOrEqualTo(timeout);
     assertThat(block.status()).isEqualTo(StreamBlockStatus.TIMED_OUT);
-    block.abort();
-    assertThat(block.status()).as("after a late abort").isEqualTo(StreamBlockStatus.TIMED_OUT);
+    block.release();
+    assertThat(block.status()).as("after a late release").isEqualTo(StreamBlockStatus.TIMED_OUT);
   }
 
   @Test
   void aReleaseComesBeforeATimeout() {
     StreamBlock block = block(Duration.ofSeconds(50));
     DeviceEvent after = fixture.record();
-    block.abort();
+    block.release();
     assertReached(after);
     assertThat(block.status()).isEqualTo(StreamBlockStatus.ABORTED);
   }
@@ -104,11 +104,11 @@ public abstract class StreamBlockContract {
     DeviceEvent after = fixture.record();
     Waiting.until("the start", () -> first.status() == StreamBlockStatus.RUNNING);
     assertThat(second.status()).isEqualTo(StreamBlockStatus.UNKNOWN);
-    second.abort();
+    second.release();
     assertHeld(after);
     assertThat(first.status()).isEqualTo(StreamBlockStatus.RUNNING);
     assertThat(second.status()).isEqualTo(StreamBlockStatus.UNKNOWN);
-    first.abort();
+    first.release();
     assertReached(after);
     assertThat(first.status()).isEqualTo(StreamBlockStatus.ABORTED);
     assertThat(second.status()).isEqualTo(StreamBlockStatus.ABORTED);
@@ -121,7 +121,7 @@ public abstract class StreamBlockContract {
     DeviceEvent after = fixture.record();
     second.close();
     assertHeld(after);
-    first.abort();
+    first.release();
     assertReached(after);
   }
 
@@ -132,7 +132,7 @@ public abstract class StreamBlockContract {
     Waiting.until("the start", () -> block.status() == StreamBlockStatus.RUNNING);
     block.close();
     block.close();
-    block.abort();
+    block.release();
     assertReached(after);
   }
 
@@ -142,7 +142,7 @@ public abstract class StreamBlockContract {
     DeviceEvent after = fixture.record();
     Calls.Action release =
         () -> {
-          block.abort();
+          block.release();
           block.status();
         };
     Calls.runAll(Collections.nCopies(8, release));
@@ -161,7 +161,7 @@ public abstract class StreamBlockContract {
         };
     Calls.runAll(List.of(other));
     assertHeld(held);
-    block.abort();
+    block.release();
     assertReached(held);
   }
 
@@ -174,9 +174,9 @@ public abstract class StreamBlockContract {
     }
     DeviceEvent after = fixture.record();
     assertThat(first.status()).isIn(StreamBlockStatus.UNKNOWN, StreamBlockStatus.RUNNING);
-    more.forEach(StreamBlock::abort);
+    more.forEach(StreamBlock::release);
     assertHeld(after);
-    first.abort();
+    first.release();
     assertReached(after);
   }
 
@@ -184,7 +184,7 @@ public abstract class StreamBlockContract {
   void blocksMayFollowEachOtherWithoutEnd() {
     for (int i = 0; i < 300; i++) {
       try (StreamBlock block = fixture.provider().block(Duration.ofSeconds(50))) {
-        block.abort();
+        block.release();
       }
     }
     assertReached(fixture.record());
@@ -207,7 +207,7 @@ public abstract class StreamBlockContract {
     DeviceEvent after = fixture.record();
     assertReached(before);
     assertHeld(after);
-    block.abort();
+    block.release();
     assertReached(after);
     assertThat(block.status()).isEqualTo(StreamBlockStatus.ABORTED);
     assertThatIllegalArgumentException()

@@ -17,10 +17,11 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import org.junit.jupiter.api.Test;
 
 /**
- * Tests {@link Work#blockCurrentStream()}; the provider of the host stream is a service of the
- * tests.
+ * Tests {@link Work#blockCurrentStream}; the provider of the host stream is a service of the tests.
  */
 class StreamBlockingWorkTest {
+  private static final String HOST = new HostStreamBlockProvider().deviceType();
+
   private static void world(int size, RankBody body) {
     ThreadedWorld.of(size).withTimeout(Duration.ofMinutes(3)).run(body);
   }
@@ -40,7 +41,7 @@ class StreamBlockingWorkTest {
           try (HostStream stream = new HostStream()) {
             stream.makeCurrent();
             Work work = group.allReduce(tensor, ReduceOp.SUM, CallOptions.ASYNC);
-            work.blockCurrentStream();
+            work.blockCurrentStream(HOST);
             AtomicBoolean reduced = new AtomicBoolean();
             stream.enqueue(() -> reduced.set(tensor.getDouble(1) == 4));
             DeviceEvent after = stream.record();
@@ -65,7 +66,7 @@ class StreamBlockingWorkTest {
           try (HostStream stream = new HostStream()) {
             stream.makeCurrent();
             Work work = group.allReduce(Tensor.of(1f), ReduceOp.SUM, CallOptions.ASYNC);
-            work.blockCurrentStream();
+            work.blockCurrentStream(HOST);
             DeviceEvent after = stream.record();
             group.abort("no longer needed");
             assertThat(after.awaitReached(System.nanoTime() + Waiting.LONG.toNanos())).isTrue();
@@ -91,7 +92,7 @@ class StreamBlockingWorkTest {
             assertThatThrownBy(() -> work.blockCurrentStream("none"))
                 .isInstanceOf(UnsupportedOperationException.class)
                 .hasMessageStartingWith("no stream block for device type 'none'; found for [");
-            work.blockCurrentStream(new HostStreamBlockProvider().deviceType());
+            work.blockCurrentStream(HOST);
             AtomicBoolean reduced = new AtomicBoolean();
             stream.enqueue(() -> reduced.set(tensor.getDouble(0) == 3));
             DeviceEvent after = stream.record();
@@ -112,7 +113,7 @@ class StreamBlockingWorkTest {
           try (HostStream stream = new HostStream()) {
             stream.makeCurrent();
             Work work = group.allReduce(Tensor.of(1f), ReduceOp.SUM, CallOptions.DEFAULT);
-            work.blockCurrentStream();
+            work.blockCurrentStream(HOST);
             DeviceEvent after = stream.record();
             assertThat(after.awaitReached(System.nanoTime() + Waiting.LONG.toNanos())).isTrue();
           }

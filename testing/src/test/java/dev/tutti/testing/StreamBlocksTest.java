@@ -6,7 +6,6 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.tutti.Device;
 import dev.tutti.StreamBlock;
 import dev.tutti.StreamBlockStatus;
-import dev.tutti.StreamBlocks;
 import dev.tutti.spi.DeviceEvent;
 import java.time.Duration;
 import org.junit.jupiter.api.Test;
@@ -19,11 +18,11 @@ class StreamBlocksTest {
   void aStreamIsHeldUntilTheUserLetsGo() {
     try (HostStream stream = new HostStream()) {
       stream.makeCurrent();
-      StreamBlock block = StreamBlocks.block(DEVICE, Duration.ZERO);
+      StreamBlock block = StreamBlock.block(DEVICE, Duration.ZERO);
       DeviceEvent after = stream.record();
       Waiting.until("the start", () -> block.status() == StreamBlockStatus.RUNNING);
       assertThat(after.isReached()).isFalse();
-      block.abort();
+      block.release();
       Waiting.until("the release", after::isReached);
       assertThat(block.status()).isEqualTo(StreamBlockStatus.ABORTED);
     }
@@ -31,7 +30,7 @@ class StreamBlocksTest {
 
   @Test
   void aDeviceWithoutStreamBlocksIsNamed() {
-    assertThatThrownBy(() -> StreamBlocks.block(Device.CPU, Duration.ZERO))
+    assertThatThrownBy(() -> StreamBlock.block(Device.CPU, Duration.ZERO))
         .isInstanceOf(UnsupportedOperationException.class)
         .hasMessageStartingWith("no stream block for device type 'cpu'; found for [hoststream]");
   }

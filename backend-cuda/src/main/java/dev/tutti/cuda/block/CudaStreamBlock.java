@@ -88,7 +88,7 @@ public final class CudaStreamBlock implements StreamBlock {
   }
 
   @Override
-  public void abort() {
+  public void release() {
     state.release();
   }
 

@@ -167,7 +167,7 @@ class CudaStreamBlockTest {
     Until.holds("the start", () -> block.status() == StreamBlockStatus.RUNNING);
     machine.closeDriver();
     assertThat(block.status()).isEqualTo(StreamBlockStatus.RUNNING);
-    block.abort();
+    block.release();
     block.close();
   }
 

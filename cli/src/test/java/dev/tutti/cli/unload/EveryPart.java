@@ -9,7 +9,7 @@ import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.Registration;
 import dev.tutti.Settings;
-import dev.tutti.StreamBlocks;
+import dev.tutti.StreamBlock;
 import dev.tutti.Tensor;
 import dev.tutti.Work;
 import dev.tutti.aeron.AeronStoreOptions;
@@ -85,7 +85,7 @@ public final class EveryPart {
       }
     }
     try {
-      StreamBlocks.block(Device.cuda(0), Duration.ofSeconds(1)).close();
+      StreamBlock.block(Device.cuda(0), Duration.ofSeconds(1)).close();
     } catch (RuntimeException e) {
       requireNamed(e, "cuda");
     }

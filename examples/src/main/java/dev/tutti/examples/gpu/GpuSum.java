@@ -5,7 +5,6 @@ import dev.tutti.GroupOptions;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.StreamBlock;
-import dev.tutti.StreamBlocks;
 import dev.tutti.SymmetricMemory;
 import dev.tutti.Tensor;
 import dev.tutti.cuda.Cuda;
@@ -49,14 +48,14 @@ public final class GpuSum {
         ProcessGroup group = ProcessGroup.init(options);
         SymmetricMemory memory = group.allocateSymmetric((long) COUNT * Float.BYTES)) {
       Tensor numbers = memory.buffer(group.rank(), DType.FLOAT32, 0, COUNT);
-      StreamBlock block = StreamBlocks.block(device.device(), Duration.ofSeconds(30));
+      StreamBlock block = StreamBlock.block(device.device(), Duration.ofSeconds(30));
       Tensor host = Tensor.allocate(DType.FLOAT32, COUNT);
       for (int i = 0; i < COUNT; i++) {
         host.setDouble(i, group.rank() + i % 5);
       }
       device.tensors().copyFromHost(numbers, host);
       group.allReduce(numbers, ReduceOp.SUM);
-      block.abort();
+      block.release();
       Tensor sum = device.tensors().toHost(numbers);
       System.out.printf(
           "rank %d of %d on %s (%s): the first sums are %.0f %.0f %.0f, %d of %d are right%n",

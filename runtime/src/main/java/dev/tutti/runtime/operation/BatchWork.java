@@ -131,11 +131,6 @@ public final class BatchWork implements Work {
   }
 
   @Override
-  public void blockCurrentStream() {
-    works.forEach(Work::blockCurrentStream);
-  }
-
-  @Override
   public void blockCurrentStream(String deviceType) {
     works.forEach(work -> work.blockCurrentStream(deviceType));
   }

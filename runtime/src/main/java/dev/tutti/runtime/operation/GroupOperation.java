@@ -356,16 +356,6 @@ public final class GroupOperation extends OperationState implements Work {
   }
 
   @Override
-  public void blockCurrentStream() {
-    DeviceEvent pending = deviceEvent();
-    if (pending != null) {
-      pending.orderCurrentStream();
-      return;
-    }
-    block(Providers.streamBlock());
-  }
-
-  @Override
   @SuppressWarnings("ReferenceEquality") // the very backend that the group has for the device
   public void blockCurrentStream(String deviceType) {
     StreamBlockProvider provider = Providers.streamBlock(deviceType);

@@ -16,9 +16,7 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
 import java.util.ServiceLoader;
-import java.util.Set;
 import java.util.TreeMap;
-import java.util.TreeSet;
 import java.util.function.Function;
 import java.util.function.IntSupplier;
 import java.util.function.Supplier;
@@ -198,26 +196,6 @@ public final class Providers {
     } catch (RuntimeException | LinkageError e) {
       return Optional.of("its check failed: " + e);
     }
-  }
-
-  /**
-   * Returns the stream block provider if exactly one kind of device has one.
-   *
-   * @throws UnsupportedOperationException if there is none, or more than one, naming them
-   * @throws BackendException if it was made for another SPI version
-   */
-  public static StreamBlockProvider streamBlock() {
-    Set<String> types = new TreeSet<>(streamBlocks().keySet());
-    types.remove(Device.CPU.type());
-    if (types.size() == 1) {
-      return streamBlock(types.iterator().next());
-    }
-    throw new UnsupportedOperationException(
-        types.isEmpty()
-            ? "no stream block provider on the class path"
-            : "stream blocks of several device types on the class path: "
-                + types
-                + "; name one in Work.blockCurrentStream");
   }
 
   /**

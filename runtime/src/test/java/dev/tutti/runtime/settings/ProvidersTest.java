@@ -11,7 +11,6 @@ import dev.tutti.RendezvousException;
 import dev.tutti.Settings;
 import dev.tutti.Store;
 import dev.tutti.StreamBlock;
-import dev.tutti.StreamBlocks;
 import dev.tutti.runtime.group.LocalProvider;
 import dev.tutti.spi.BackendProvider;
 import dev.tutti.spi.StoreProvider;
@@ -142,7 +141,7 @@ class ProvidersTest {
   @Test
   void refusesStreamBlocksOfAnotherVersion() throws Exception {
     offer(StreamBlockProvider.class, OtherBlock.class);
-    assertThatThrownBy(() -> StreamBlocks.block(new Device("other", 0), Duration.ofSeconds(1)))
+    assertThatThrownBy(() -> StreamBlock.block(new Device("other", 0), Duration.ofSeconds(1)))
         .isInstanceOf(BackendException.class)
         .hasMessage("stream block for 'other' cannot run here: " + OF_ANOTHER);
   }
