@@ -183,7 +183,7 @@ public final class Capabilities {
 
   /**
    * Returns the names that {@link CallOptions#withAlgorithm} takes, sorted; empty if callers cannot
-   * choose. Each is the end of a path of {@link ProcessGroup#usageByPath}.
+   * choose. Each is the end of a path of {@link GroupDiagnostics#usageByPath}.
    */
   public Set<String> algorithms() {
     return algorithms;

@@ -1,6 +1,5 @@
 package dev.tutti;
 
-import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
@@ -80,11 +79,6 @@ public abstract class ForwardingProcessGroup implements ProcessGroup {
   @Override
   public long sequenceNumber() {
     return delegate().sequenceNumber();
-  }
-
-  @Override
-  public Map<String, Long> usageByPath() {
-    return delegate().usageByPath();
   }
 
   @Override
@@ -241,13 +235,8 @@ public abstract class ForwardingProcessGroup implements ProcessGroup {
   }
 
   @Override
-  public String flightRecord() {
-    return delegate().flightRecord();
-  }
-
-  @Override
-  public List<Path> dumpFlightRecord(Path prefix) {
-    return delegate().dumpFlightRecord(prefix);
+  public GroupDiagnostics diagnostics() {
+    return delegate().diagnostics();
   }
 
   @Override

@@ -91,7 +91,7 @@ public interface GroupListener {
     Duration duration();
 
     /**
-     * Returns the path that the operation took, as counted by {@link ProcessGroup#usageByPath};
+     * Returns the path that the operation took, as counted by {@link GroupDiagnostics#usageByPath};
      * empty if its backend did not name one.
      */
     Optional<String> path();

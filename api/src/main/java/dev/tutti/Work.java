@@ -116,8 +116,8 @@ public interface Work {
   OpType opType();
 
   /**
-   * Returns the path that the operation took, as counted by {@link ProcessGroup#usageByPath}; empty
-   * if its backend has not named one, or not yet.
+   * Returns the path that the operation took, as counted by {@link GroupDiagnostics#usageByPath};
+   * empty if its backend has not named one, or not yet.
    */
   default Optional<String> path() {
     return Optional.empty();

@@ -69,9 +69,9 @@ public interface Operation {
   void enqueued(DeviceEvent event);
 
   /**
-   * Records which path the operation takes, for {@link dev.tutti.ProcessGroup#usageByPath}; only
-   * the last call counts. Must be called before the backend returns, on any thread whose actions
-   * happen before that return.
+   * Records which path the operation takes, for {@link dev.tutti.GroupDiagnostics#usageByPath};
+   * only the last call counts. Must be called before the backend returns, on any thread whose
+   * actions happen before that return.
    *
    * @param path a constant: the backend, the transport if it has several, and the algorithm, as in
    *     {@code gloo/sockets/ring}

@@ -182,7 +182,8 @@ final class GpuPeer {
     if (group.rank() != 1) {
       Work _ = group.allReduce(filled(device, 1, 1), ReduceOp.SUM, CallOptions.ASYNC);
     }
-    List<Path> files = group.dumpFlightRecord(Path.of(System.getenv("TUTTI_FLIGHT_RECORD_DUMP")));
+    List<Path> files =
+        group.diagnostics().dumpFlightRecord(Path.of(System.getenv("TUTTI_FLIGHT_RECORD_DUMP")));
     System.out.println("Java rank " + group.rank() + " of " + group.size() + ": recorded " + files);
     System.exit(0);
   }

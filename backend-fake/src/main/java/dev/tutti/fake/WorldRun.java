@@ -246,7 +246,7 @@ final class WorldRun<T> {
         group = groups[rank];
       }
       if (group != null && thread.isAlive()) {
-        text.append("\n    flight record: ").append(group.flightRecord());
+        text.append("\n    flight record: ").append(group.diagnostics().flightRecord());
       }
     }
     return text.toString();

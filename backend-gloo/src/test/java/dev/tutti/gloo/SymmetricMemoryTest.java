@@ -50,7 +50,7 @@ class SymmetricMemoryTest {
 
   /** Returns how many all-reduces have run in symmetric memory, without staging. */
   private static long inPlace(ProcessGroup group) {
-    return group.usageByPath().getOrDefault("gloo/shared/symmetric", 0L);
+    return group.diagnostics().usageByPath().getOrDefault("gloo/shared/symmetric", 0L);
   }
 
   private static Settings littleMemory() {

@@ -3,6 +3,7 @@ package dev.tutti.cli;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.Batch;
+import dev.tutti.GroupDiagnostics;
 import dev.tutti.ProcessGroup;
 import java.io.IOException;
 import java.lang.reflect.Method;
@@ -37,7 +38,7 @@ class OperationsPageTest {
   void everyOperationIsShown() throws IOException {
     String page = PageSnippets.page(OPERATIONS);
     assertThat(
-            Stream.of(ProcessGroup.class, Batch.class)
+            Stream.of(ProcessGroup.class, Batch.class, GroupDiagnostics.class)
                 .flatMap(type -> Stream.of(type.getMethods()))
                 .map(Method::getName)
                 .distinct()

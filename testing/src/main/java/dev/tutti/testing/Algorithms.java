@@ -39,19 +39,19 @@ final class Algorithms {
     TestTensor tensor = reduction.input(member);
     byte[] before = tensor.bits();
     CallOptions options = CallOptions.DEFAULT.withAlgorithm(algorithm);
-    Map<String, Long> used = member.group().usageByPath();
+    Map<String, Long> used = member.group().diagnostics().usageByPath();
     try {
       member.group().allReduce(tensor.view(), reduction.op(member.rank()), options).await();
     } catch (UnsupportedOperationException e) {
       assertThat(e).hasMessageContaining(algorithm).hasMessageContaining("rank ");
       assertThat(tensor.bits()).as("what %s refused", algorithm).isEqualTo(before);
-      assertThat(member.group().usageByPath()).isEqualTo(used);
+      assertThat(member.group().diagnostics().usageByPath()).isEqualTo(used);
       assertThat(member.group().failure()).isEmpty();
       return false;
     }
     reduction.check("allReduce by " + algorithm, tensor);
     if (tensor.view().numel() > 0 && member.size() > 1) {
-      assertThat(member.group().usageByPath().entrySet())
+      assertThat(member.group().diagnostics().usageByPath().entrySet())
           .as("usage by path after %s, before it %s", algorithm, used)
           .anySatisfy(
               entry -> {

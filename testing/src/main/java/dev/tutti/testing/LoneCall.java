@@ -28,6 +28,7 @@ record LoneCall(OpType op, Member member, Refusals.Call call) {
 
   /** Tells whether rank 0 made the call. */
   boolean isMade() {
-    return group().sequenceNumber() > 0 || group().flightRecord().contains(op.label());
+    return group().sequenceNumber() > 0
+        || group().diagnostics().flightRecord().contains(op.label());
   }
 }

@@ -141,7 +141,7 @@ final class RankProcessMain {
     }
     ProcessGroup joined = group;
     if (joined != null) {
-      text.append("flight record: ").append(joined.flightRecord());
+      text.append("flight record: ").append(joined.diagnostics().flightRecord());
     }
     report(text.toString());
   }

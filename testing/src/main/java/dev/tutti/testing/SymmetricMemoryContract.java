@@ -349,7 +349,8 @@ public interface SymmetricMemoryContract extends GroupContract {
               tensors.get(i).assertValues("all-reduce before", (double) i * member.size());
             }
             assertThat(member.group().sequenceNumber()).isEqualTo(before + 6);
-            assertThat(member.group().flightRecord()).contains(OpType.ALLOCATE_SYMMETRIC.label());
+            assertThat(member.group().diagnostics().flightRecord())
+                .contains(OpType.ALLOCATE_SYMMETRIC.label());
             memory.barrier(0, Waiting.LONG);
             member.assertUsable();
           }

@@ -131,7 +131,7 @@ class CudaBackendTest {
             2,
             (group, device) -> {
               sum(group, device.tensors().copyOf(Tensor.allocate(DType.FLOAT32, 256))).await();
-              assertThat(group.usageByPath()).containsExactly(entry(path, 1L));
+              assertThat(group.diagnostics().usageByPath()).containsExactly(entry(path, 1L));
             });
   }
 
@@ -150,7 +150,7 @@ class CudaBackendTest {
               }
               assertThat(device.tensors().toHost(tensor).toFloatArray()).containsExactly(8, 16);
               group.barrier();
-              assertThat(group.usageByPath())
+              assertThat(group.diagnostics().usageByPath())
                   .containsExactly(
                       entry("cuda/barrier", 1L),
                       entry("cuda/chunks", 1L),
@@ -160,7 +160,7 @@ class CudaBackendTest {
               refused(group, large, "one-shot", "16777216 bytes do not fit into");
               refused(group, large, "ring", "its algorithms are chunks, one-shot, two-shot");
               sum(group, tensor).await();
-              assertThat(group.usageByPath()).containsEntry("cuda/one-shot", 2L);
+              assertThat(group.diagnostics().usageByPath()).containsEntry("cuda/one-shot", 2L);
             });
     assertThat(machine.fake.calls("cuLaunchKernel"))
         .extracting(call -> call.split(" ")[1])

@@ -450,7 +450,7 @@ class GlooCudaTest {
               assertThat(onHost.toFloatArray()).containsExactly(2);
               Tensor flags = device.tensors().copyOf(Tensor.allocate(DType.BOOL, 3));
               group.allReduce(flags);
-              assertThat(group.usageByPath())
+              assertThat(group.diagnostics().usageByPath())
                   .containsEntry("cuda/one-shot", 2L)
                   .containsEntry("gloo/shared/one-shot", 2L);
             });

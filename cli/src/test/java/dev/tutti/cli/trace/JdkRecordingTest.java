@@ -113,7 +113,7 @@ class JdkRecordingTest {
             group -> {
               group.allReduce(Tensor.of(1f, 2f), ReduceOp.MAX);
               group.broadcast(Tensor.of(3d), 1);
-              group.dumpFlightRecord(folder.resolve("rank_"));
+              group.diagnostics().dumpFlightRecord(folder.resolve("rank_"));
             });
     keepOnly(0, whole);
     Files.delete(whole);

@@ -46,7 +46,7 @@ class LateRankTest {
                       group.allReduce(tensors.get(group.rank()));
                     }
                   }
-                  records.put(group.rank(), group.flightRecord());
+                  records.put(group.rank(), group.diagnostics().flightRecord());
                 });
     Path written = Files.createDirectory(folder.resolve("records"));
     for (Map.Entry<Integer, String> each : records.entrySet()) {

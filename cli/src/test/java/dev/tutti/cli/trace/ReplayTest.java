@@ -45,7 +45,7 @@ class ReplayTest {
       try {
         program.run(group);
       } catch (TuttiException e) {
-        records.put(group.rank(), group.flightRecord());
+        records.put(group.rank(), group.diagnostics().flightRecord());
         thrown.put(group.rank(), e);
       }
     };

@@ -80,7 +80,7 @@ class TraceCommandTest {
                 } catch (TuttiException e) {
                   assertThat(e).isNotNull();
                 }
-                return group.dumpFlightRecord(folder.resolve("rank_")).size();
+                return group.diagnostics().dumpFlightRecord(folder.resolve("rank_")).size();
               }
             });
       }

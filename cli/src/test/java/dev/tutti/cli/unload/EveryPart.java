@@ -157,7 +157,7 @@ public final class EveryPart {
     Work work = group.allReduce(large, ReduceOp.MAX, CallOptions.ASYNC);
     work.toCompletableFuture().join();
     group.barrier();
-    String _ = group.flightRecord();
+    String _ = group.diagnostics().flightRecord();
   }
 
   private static void train(ProcessGroup group) {

@@ -64,7 +64,7 @@ class TuttiMetricsTest {
       Timer first = own.get("tutti.operations").tags(reduced).timers().iterator().next();
       assertThat(first.totalTime(TimeUnit.NANOSECONDS)).isPositive();
       assertThat(first.getId().getTag("rank")).isEqualTo("" + group.rank());
-      assertThat(group.usageByPath()).containsKey(first.getId().getTag("path"));
+      assertThat(group.diagnostics().usageByPath()).containsKey(first.getId().getTag("path"));
       assertThat(own.get("tutti.operations").tags("type", "barrier").timer().count()).isOne();
       assertThat(own.get("tutti.failures").counter().count()).isZero();
       until(

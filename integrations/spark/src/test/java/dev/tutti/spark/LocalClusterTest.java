@@ -61,7 +61,8 @@ class LocalClusterTest {
             Bodies.partitions(spark, 4),
             (group, _) -> {
               group.barrier();
-              return List.of(group.splitByHost().size() + " " + group.usageByPath().keySet())
+              return List.of(
+                      group.splitByHost().size() + " " + group.diagnostics().usageByPath().keySet())
                   .iterator();
             });
     assertThat(paths.collect())

@@ -5,6 +5,7 @@ import dev.tutti.CallOptions;
 import dev.tutti.Capabilities;
 import dev.tutti.Codec;
 import dev.tutti.Device;
+import dev.tutti.GroupDiagnostics;
 import dev.tutti.GroupListener;
 import dev.tutti.MissingRanks;
 import dev.tutti.OpType;
@@ -18,11 +19,7 @@ import dev.tutti.TuttiException;
 import dev.tutti.Work;
 import dev.tutti.runtime.operation.BoundBackend;
 import dev.tutti.runtime.operation.Deadlines;
-import dev.tutti.runtime.record.JsonWriter;
 import dev.tutti.spi.Call;
-import java.io.IOException;
-import java.io.UncheckedIOException;
-import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
@@ -135,11 +132,6 @@ final class DefaultProcessGroup implements ProcessGroup {
       throw new IllegalArgumentException("timeout must be positive, not " + timeout);
     }
     group.setTimeout(timeout);
-  }
-
-  @Override
-  public Map<String, Long> usageByPath() {
-    return group.paths.read();
   }
 
   @Override
@@ -404,18 +396,8 @@ final class DefaultProcessGroup implements ProcessGroup {
   }
 
   @Override
-  public String flightRecord() {
-    job.records.look();
-    return JsonWriter.write(job.records.toMap(List.of(group.flightRecord())));
-  }
-
-  @Override
-  public List<Path> dumpFlightRecord(Path prefix) {
-    try {
-      return job.records.dump(prefix);
-    } catch (IOException e) {
-      throw new UncheckedIOException(e);
-    }
+  public GroupDiagnostics diagnostics() {
+    return new Diagnostics(group, job.records);
   }
 
   @Override

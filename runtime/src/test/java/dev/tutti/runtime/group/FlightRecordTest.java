@@ -39,7 +39,7 @@ class FlightRecordTest {
       group.allReduce(Tensor.of(1f, 2f, 3f).view(3, 1), ReduceOp.MAX);
       group.allGatherInto(Tensor.of(0d, 0d), Tensor.of(1d));
       group.send(Tensor.of(1L, 2L), 1, 7);
-      String record = group.flightRecord();
+      String record = group.diagnostics().flightRecord();
       assertThat(record)
           .startsWith("{\"version\":\"2.10\",\"comm_lib_version\":\"tutti\",\"rank\":0,")
           .contains("\"pg_config\":{\"0\":{\"name\":\"0\",\"desc\":\"default_pg\"")
@@ -67,13 +67,13 @@ class FlightRecordTest {
     }
     try (ProcessGroup group = withPath().alone("TUTTI_FLIGHT_RECORD", "1")) {
       group.allGather(List.of(Tensor.of(0f, 0f)), Tensor.of(1f, 2f));
-      assertThat(group.flightRecord()).contains("\"output_sizes\":[[2]]");
+      assertThat(group.diagnostics().flightRecord()).contains("\"output_sizes\":[[2]]");
       group.allReduce(Tensor.of(1f));
-      assertThat(group.flightRecord())
+      assertThat(group.diagnostics().flightRecord())
           .contains("\"input_sizes\":[[1]]", "\"output_sizes\":[[1]]")
           .doesNotContain("[[2]]");
       group.barrier();
-      assertThat(group.flightRecord())
+      assertThat(group.diagnostics().flightRecord())
           .contains("\"input_sizes\":[]", "\"output_sizes\":[]", "nccl:all_reduce_barrier");
     }
   }
@@ -88,8 +88,9 @@ class FlightRecordTest {
       group.allGatherInto(Tensor.of(0f), one);
       group.reduceScatterInto(Tensor.of(0f), one, ReduceOp.SUM);
       group.barrier();
-      assertThat(group.flightRecord().split("\"state\":\"completed\"", -1)).hasSize(7);
-      assertThat(group.flightRecord().split("\"duration_ms\":null", -1)).hasSize(7);
+      assertThat(group.diagnostics().flightRecord().split("\"state\":\"completed\"", -1))
+          .hasSize(7);
+      assertThat(group.diagnostics().flightRecord().split("\"duration_ms\":null", -1)).hasSize(7);
     }
   }
 
@@ -134,7 +135,7 @@ class FlightRecordTest {
       group.allReduce(Tensor.of(1f));
       group.send(Tensor.of(1f), 1, 0);
       Path prefix = folder.resolve("new/trace_rank_");
-      List<Path> files = group.dumpFlightRecord(prefix);
+      List<Path> files = group.diagnostics().dumpFlightRecord(prefix);
       assertThat(files)
           .containsExactly(
               folder.resolve("new/trace_rank_0"), folder.resolve("new/flight-record-0.json"));
@@ -154,12 +155,12 @@ class FlightRecordTest {
       group.barrier();
       String pickle =
           Files.readString(
-              group.dumpFlightRecord(folder.resolve("barrier_")).get(0),
+              group.diagnostics().dumpFlightRecord(folder.resolve("barrier_")).get(0),
               StandardCharsets.ISO_8859_1);
       assertThat(pickle)
           .contains("nccl:all_reduce_barrier")
           .containsPattern("(?s)input_dtypes.{1,20}Float");
-      assertThat(group.flightRecord()).contains("\"input_dtypes\":[]");
+      assertThat(group.diagnostics().flightRecord()).contains("\"input_dtypes\":[]");
     }
   }
 

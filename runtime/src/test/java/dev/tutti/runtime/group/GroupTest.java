@@ -295,7 +295,7 @@ class GroupTest {
           group.allReduce(tensor);
           assertThat(tensor.toFloatArray()).containsExactly(10);
           assertThat(heard).contains("before allReduce1", "after allReduce COMPLETED");
-          assertThat(group.flightRecord()).contains("\"op\":\"allReduce\",\"seq\":1");
+          assertThat(group.diagnostics().flightRecord()).contains("\"op\":\"allReduce\",\"seq\":1");
           return null;
         });
   }

@@ -136,7 +136,7 @@ class WorkEndTest {
       assertThatThrownBy(() -> group.allReduce(Tensor.of(1f), ReduceOp.SUM))
           .isInstanceOf(UnsupportedOperationException.class);
       assertThat(group.sequenceNumber()).isZero();
-      assertThat(group.flightRecord()).contains("FAILED").doesNotContain("RUNNING");
+      assertThat(group.diagnostics().flightRecord()).contains("FAILED").doesNotContain("RUNNING");
       assertThatThrownBy(() -> group.allReduce(Tensor.of(1f), ReduceOp.SUM, CallOptions.DEFAULT))
           .isInstanceOf(UnsupportedOperationException.class);
       assertThat(group.sequenceNumber()).isZero();
@@ -194,7 +194,7 @@ class WorkEndTest {
       assertThat(group.sequenceNumber()).isEqualTo(3);
       assertThat(
               Pattern.compile("broadcast\"[^}]*\"collective_seq_id\":([0-9]+)")
-                  .matcher(group.flightRecord())
+                  .matcher(group.diagnostics().flightRecord())
                   .results()
                   .map(found -> found.group(1)))
           .containsExactly("1", "2", "3");
@@ -228,7 +228,9 @@ class WorkEndTest {
     try (ProcessGroup group = provider.alone()) {
       assertThatThrownBy(() -> group.allReduce(Tensor.of(1f), ReduceOp.SUM))
           .hasMessageContaining("cable pulled");
-      assertThat(group.flightRecord()).containsOnlyOnce("profiling_name").doesNotContain("RUNNING");
+      assertThat(group.diagnostics().flightRecord())
+          .containsOnlyOnce("profiling_name")
+          .doesNotContain("RUNNING");
     }
   }
 

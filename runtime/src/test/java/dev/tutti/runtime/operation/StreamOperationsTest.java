@@ -134,7 +134,9 @@ class StreamOperationsTest {
       assertThat(device.free.size()).isLessThanOrEqualTo(2 * BEHIND);
       device.reached = calls[0];
       LocalWorld.until("all points are given back", () -> device.released.get() == calls[0]);
-      assertThat(group.flightRecord()).contains("COMPLETED").doesNotContain("RUNNING");
+      assertThat(group.diagnostics().flightRecord())
+          .contains("COMPLETED")
+          .doesNotContain("RUNNING");
     }
   }
 
@@ -152,10 +154,12 @@ class StreamOperationsTest {
       for (int calls = 1; calls <= 5; calls += 2) {
         group.allReduce(tensor, ReduceOp.SUM);
         device.reached = device.made;
-        assertThat(group.flightRecord()).contains("COMPLETED").doesNotContain("RUNNING");
+        assertThat(group.diagnostics().flightRecord())
+            .contains("COMPLETED")
+            .doesNotContain("RUNNING");
         group.allReduce(tensor, ReduceOp.SUM);
         device.reached = device.made;
-        List<Path> files = group.dumpFlightRecord(folder.resolve("rank_"));
+        List<Path> files = group.diagnostics().dumpFlightRecord(folder.resolve("rank_"));
         assertThat(Files.readString(files.get(1))).contains("COMPLETED").doesNotContain("RUNNING");
       }
     }
@@ -168,8 +172,8 @@ class StreamOperationsTest {
       group.allReduce(tensor, ReduceOp.SUM);
       device.hang = hang;
       try {
-        assertThat(group.flightRecord()).contains("RUNNING");
-        List<Path> files = group.dumpFlightRecord(folder.resolve("rank_"));
+        assertThat(group.diagnostics().flightRecord()).contains("RUNNING");
+        List<Path> files = group.diagnostics().dumpFlightRecord(folder.resolve("rank_"));
         assertThat(Files.readString(files.get(1))).contains("RUNNING");
       } finally {
         device.hang = null;
@@ -288,11 +292,11 @@ class StreamOperationsTest {
       assertThat(group.sequenceNumber()).isEqualTo(1);
       int looks = device.looks.get();
       LocalWorld.until("the first one is looked at again", () -> device.looks.get() > looks + 1);
-      assertThat(group.flightRecord()).contains("RUNNING");
+      assertThat(group.diagnostics().flightRecord()).contains("RUNNING");
       assertThat(device.released).hasValue(0);
       device.reached = 1;
       LocalWorld.until("the first one ends", () -> device.released.get() == 1);
-      assertThat(group.flightRecord()).doesNotContain("RUNNING");
+      assertThat(group.diagnostics().flightRecord()).doesNotContain("RUNNING");
     }
   }
 

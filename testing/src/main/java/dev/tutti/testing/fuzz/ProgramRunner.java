@@ -140,7 +140,9 @@ final class ProgramRunner {
     runs.values().forEach(run -> text.append(run.describe()));
     worlds.forEach(
         (rank, world) ->
-            text.append("flight record of rank %d: %s%n".formatted(rank, world.flightRecord())));
+            text.append(
+                "flight record of rank %d: %s%n"
+                    .formatted(rank, world.diagnostics().flightRecord())));
     return text.toString();
   }
 
