@@ -19,6 +19,8 @@ import org.jspecify.annotations.Nullable;
  * without a list, so that a call with one tensor allocates nothing.
  */
 public final class Call {
+  private static final long[] NONE = {};
+
   private OpType type;
   private @Nullable Tensor input;
   private @Nullable Tensor output;
@@ -29,8 +31,8 @@ public final class Call {
   private @Nullable String algorithm;
   private int root = -1;
   private int tag;
-  private long[] inputSplits = {};
-  private long[] outputSplits = {};
+  private long[] inputSplits = NONE;
+  private long[] outputSplits = NONE;
   private long byteSize;
   private boolean waitAllRanks;
   private @Nullable SymmetricMemory memory;
@@ -213,7 +215,7 @@ public final class Call {
       algorithm = null;
     }
     if (inputSplits.length + outputSplits.length > 0) {
-      splits(new long[0], new long[0]);
+      splits(NONE, NONE);
     }
     if (memory != null) {
       memory = null;

@@ -3,6 +3,7 @@ package dev.tutti.gloo;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.DType;
+import dev.tutti.ProcessGroup;
 import dev.tutti.Tensor;
 import dev.tutti.testing.FreeRounds;
 import dev.tutti.testing.Sampled;
@@ -14,7 +15,7 @@ import org.junit.jupiter.api.parallel.Isolated;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/** Counts the bytes that the callers of all-reduce allocate. */
+/** Counts the bytes that the callers of collectives allocate. */
 @Isolated("threads that contend with others allocate")
 class AllocationTest {
   /** Each all-reduce takes some time slices where the ranks share few cores with other work. */
@@ -37,10 +38,9 @@ class AllocationTest {
       throws Exception {
     assertAllocatesNothing(
         size,
-        bytes,
         warmUps,
         shared,
-        group -> Tensor.allocate(Arena.ofAuto(), DType.FLOAT32, bytes / 4));
+        group -> reduces(group, Tensor.allocate(Arena.ofAuto(), DType.FLOAT32, bytes / 4)));
   }
 
   @Sampled
@@ -51,10 +51,11 @@ class AllocationTest {
       throws Exception {
     assertAllocatesNothing(
         size,
-        bytes,
         warmUps,
         "16M",
-        group -> Tensor.wrap(Arena.ofAuto().allocate(bytes, 64), DType.FLOAT32, bytes / 4));
+        group ->
+            reduces(
+                group, Tensor.wrap(Arena.ofAuto().allocate(bytes, 64), DType.FLOAT32, bytes / 4)));
   }
 
   @Sampled
@@ -65,15 +66,37 @@ class AllocationTest {
       throws Exception {
     assertAllocatesNothing(
         size,
-        bytes,
         warmUps,
         "16M",
-        group -> group.allocateSymmetric(bytes).buffer(group.rank(), DType.FLOAT32, 0, bytes / 4));
+        group ->
+            reduces(
+                group,
+                group.allocateSymmetric(bytes).buffer(group.rank(), DType.FLOAT32, 0, bytes / 4)));
+  }
+
+  @Sampled
+  @ParameterizedTest
+  @CsvSource({"2, 64, 5000", "4, 4096, 2000", "2, 8388608, 100"})
+  @Timeout(900)
+  void aSynchronousExchangeOfEqualPartsAllocatesNothing(int size, long bytes, int warmUps)
+      throws Exception {
+    assertAllocatesNothing(
+        size,
+        warmUps,
+        "16M",
+        group -> {
+          Tensor input = Tensor.allocate(Arena.ofAuto(), DType.FLOAT32, bytes / 4);
+          Tensor output = Tensor.allocate(Arena.ofAuto(), DType.FLOAT32, bytes / 4);
+          return () -> group.allToAllSingle(output, input);
+        });
+  }
+
+  private static Runnable reduces(ProcessGroup group, Tensor tensor) {
+    return () -> group.allReduce(tensor);
   }
 
   private static void assertAllocatesNothing(
-      int size, long bytes, int warmUps, String shared, GlooWorld.Body<Tensor> allocate)
-      throws Exception {
+      int size, int warmUps, String shared, GlooWorld.Body<Runnable> prepare) throws Exception {
     FreeRounds rounds = new FreeRounds(size);
     List<Long> allocated =
         GlooWorld.run(
@@ -82,15 +105,14 @@ class AllocationTest {
             new GlooProvider(),
             LIMIT,
             group -> {
-              Tensor tensor = allocate.run(group);
-              assertThat(tensor.byteSize()).isEqualTo(bytes);
+              Runnable operation = prepare.run(group);
               for (int i = 0; i < warmUps; i++) {
-                group.allReduce(tensor);
+                operation.run();
               }
               return rounds.leastBytes(
                   () -> {
                     for (int i = 0; i < 300; i++) {
-                      group.allReduce(tensor);
+                      operation.run();
                     }
                   });
             });

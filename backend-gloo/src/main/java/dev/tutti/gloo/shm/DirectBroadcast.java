@@ -53,7 +53,7 @@ final class DirectBroadcast {
         return false;
       }
       if (channel.rank != root) {
-        reads.copy(op, root, address, tensor, bytes);
+        reads.copy(op, root, address, tensor, 0, bytes);
       }
       channel.agree(op);
       return true;

@@ -246,15 +246,17 @@ final class HostReads implements AutoCloseable {
    * @param peer the rank
    * @param address the address in its process
    * @param to the native memory to copy to
+   * @param offset the offset in that memory, in bytes
    * @param length the number of bytes
    * @throws Exception if the operation is over, or the rank has revoked its memory or been lost
    */
-  void copy(Operation op, int peer, long address, MemorySegment to, long length) throws Exception {
+  void copy(Operation op, int peer, long address, MemorySegment to, long offset, long length)
+      throws Exception {
     if (heaps != null && heap(peer).has(address, length)) {
       MemorySegment from = view(peer, address, length);
       for (long done = 0; done < length; done += SLICE) {
         channel.throwIfOver(op);
-        MemorySegment.copy(from, done, to, done, Math.min(SLICE, length - done));
+        MemorySegment.copy(from, done, to, offset + done, Math.min(SLICE, length - done));
       }
       check(peer);
       return;
@@ -264,7 +266,7 @@ final class HostReads implements AutoCloseable {
       channel.throwIfOver(op);
       RemoteMemory memory = open == null ? null : open[peer];
       if (memory == null
-          || !memory.read(address + done, to, done, Math.min(SLICE, length - done))) {
+          || !memory.read(address + done, to, offset + done, Math.min(SLICE, length - done))) {
         throw channel.unreadable(peer);
       }
     }

@@ -188,9 +188,6 @@ public final class ShmBackend extends GlooBackend {
   public void allGatherInto(Operation op, Tensor output, Tensor input) throws Exception {
     long bytes = input.byteSize();
     channel.enter(Signature.of(OpType.ALL_GATHER, input.dtype(), 0, bytes));
-    if (bytes == 0) {
-      channel.agree(op);
-    }
     op.took(STAGED);
     allGather.run(op, output.segment(), input.segment(), bytes);
   }
@@ -216,6 +213,15 @@ public final class ShmBackend extends GlooBackend {
     channel.enter(Signature.of(OpType.ALL_TO_ALL, inputs.get(0).dtype(), 0, 0));
     op.took(STAGED);
     allToAll.run(op, outputs, inputs);
+  }
+
+  @Override
+  public void allToAllSingle(
+      Operation op, Tensor output, Tensor input, long[] outputSplits, long[] inputSplits)
+      throws Exception {
+    channel.enter(Signature.of(OpType.ALL_TO_ALL, input.dtype(), 0, 0));
+    op.took(STAGED);
+    allToAll.run(op, output, input, outputSplits, inputSplits);
   }
 
   @Override
@@ -267,9 +273,6 @@ public final class ShmBackend extends GlooBackend {
     ReduceOp.Kind kind = reduceOp.kind();
     double factor = kind == ReduceOp.Kind.PREMUL_SUM ? reduceOp.factor() : 1;
     channel.enter(Signature.of(OpType.REDUCE_SCATTER, output.dtype(), kind, 0, bytes));
-    if (bytes == 0) {
-      channel.agree(op);
-    }
     op.took(DIRECT);
     if (kind == ReduceOp.Kind.PREMUL_SUM
         || !directReduceScatter.run(op, output.segment(), bytes, inputs, output.dtype(), kind)) {

@@ -64,6 +64,12 @@ public final class ShmChannel implements AutoCloseable {
   private long slot;
   private long step;
 
+  /** The last step of the operations before this one. */
+  private long before;
+
+  /** The last step that all ranks are known to have finished. */
+  private long finished;
+
   /**
    * Creates the view of a rank.
    *
@@ -102,6 +108,7 @@ public final class ShmChannel implements AutoCloseable {
   /** Enters the next operation, for which all ranks must have the same signature. */
   public void enter(long newSignature) {
     signature = newSignature;
+    before = step;
     operation++;
     memory.set(
         ValueLayout.JAVA_LONG,
@@ -138,6 +145,8 @@ public final class ShmChannel implements AutoCloseable {
       }
       checkSignature(peer, offset + 8);
     }
+    // A rank that fills a slot in this operation has completed the earlier ones.
+    finished = Math.max(finished, before);
   }
 
   /** Tells whether a word is nonzero in the slots of all ranks. */
@@ -166,9 +175,13 @@ public final class ShmChannel implements AutoCloseable {
   void beginStep(Operation op) throws Exception {
     step++;
     long free = step - ShmLayout.DEPTH;
+    if (free <= finished) {
+      return;
+    }
     for (int peer = 0; peer < size; peer++) {
       awaitWord(op, peer, ShmLayout.FINISHED, free);
     }
+    finished = free;
   }
 
   /** Begins steps in which no stage is filled; returns the number of the first one. */

@@ -18,8 +18,8 @@ public record ShmLayout(int ranks, long stageBytes, long ringBytes) {
   /** The largest message in bytes that goes through a slot. */
   public static final int SLOT_BYTES = 8192;
 
-  /** The maximum number of ranks of a host: each shows three words for every rank and one more. */
-  static final int MAX_RANKS = (SLOT_BYTES - Long.BYTES) / (3 * Long.BYTES);
+  /** The maximum number of ranks of a host: each shows three words, and three for every rank. */
+  static final int MAX_RANKS = SLOT_BYTES / (3 * Long.BYTES) - 1;
 
   /** The number of steps of a large message that may be in progress at a time. */
   static final int DEPTH = 2;

@@ -7,13 +7,14 @@ import java.lang.foreign.ValueLayout;
 import java.lang.ref.Reference;
 
 /**
- * Gathers equal parts on all ranks in chunks: each rank stages its own part, one chunk ahead, and
- * copies the parts of the others. Large parts are copied directly from their locations, if all
- * ranks can see them or the system lets ranks read each other.
+ * Gathers equal parts on all ranks: small parts in slots; larger parts in chunks, of which each
+ * rank stages its own, one ahead, and copies those of the others. Large parts are copied directly
+ * from their locations, if all ranks can see them or the system lets ranks read each other.
  *
  * <table>
  * <caption>Cost for N ranks and S bytes of each in chunks of C</caption>
  * <tr><th></th><th>rounds</th><th>bytes written by each rank</th><th>bytes read by each rank</th></tr>
+ * <tr><td>slots</td><td>1</td><td>N S</td><td>(N - 1) S</td></tr>
  * <tr><td>staged</td><td>S / C</td><td>(N + 1) S</td><td>(N + 1) S</td></tr>
  * <tr><td>read</td><td>2</td><td>N S</td><td>N S</td></tr>
  * </table>
@@ -45,6 +46,10 @@ final class StagedAllGather {
   void run(Operation op, MemorySegment output, MemorySegment input, long bytes) throws Exception {
     long own = channel.rank * bytes;
     boolean inPlace = output.asSlice(own, bytes).equals(input.asSlice(0, bytes));
+    if (bytes <= ShmLayout.SLOT_BYTES) {
+      gatherSlots(op, output, input, bytes, inPlace);
+      return;
+    }
     boolean mapped = bytes >= HostReads.LEAST_MAPPED && reads.areMapped(op);
     boolean open = bytes >= LEAST_READ && reads.areOpen(op);
     if (mapped || open) {
@@ -64,9 +69,7 @@ final class StagedAllGather {
     }
     long chunk = channel.layout.stageBytes();
     long first = channel.step() + 1;
-    if (bytes > 0) {
-      stage(op, input, 0, Math.min(chunk, bytes));
-    }
+    stage(op, input, 0, Math.min(chunk, bytes));
     for (long offset = 0; offset < bytes; offset += chunk) {
       long next = offset + chunk;
       if (next < bytes) {
@@ -83,6 +86,22 @@ final class StagedAllGather {
         MemorySegment.copy(channel.stages(step)[peer], 0, output, peer * bytes + offset, length);
       }
       channel.finish(step);
+    }
+  }
+
+  private void gatherSlots(
+      Operation op, MemorySegment output, MemorySegment input, long bytes, boolean inPlace)
+      throws Exception {
+    MemorySegment[] slots = channel.beginSlots();
+    MemorySegment.copy(input, 0, slots[channel.rank], 0, bytes);
+    channel.publishSlot();
+    if (!inPlace) {
+      MemorySegment.copy(input, 0, output, channel.rank * bytes, bytes);
+    }
+    channel.awaitSlots(op);
+    for (int i = 1; i < channel.size; i++) {
+      int peer = (channel.rank + i) % channel.size;
+      MemorySegment.copy(slots[peer], 0, output, peer * bytes, bytes);
     }
   }
 
@@ -112,7 +131,7 @@ final class StagedAllGather {
       for (int i = 1; i < channel.size; i++) {
         int peer = (channel.rank + i) % channel.size;
         long address = slots[peer].get(ValueLayout.JAVA_LONG, 0);
-        reads.copy(op, peer, address, output.asSlice(peer * bytes, bytes), bytes);
+        reads.copy(op, peer, address, output, peer * bytes, bytes);
       }
       if (own.byteSize() > 0) {
         MemorySegment.copy(own, 0, output, channel.rank * bytes, bytes);

@@ -10,10 +10,14 @@ import java.lang.ref.Reference;
 import java.util.List;
 
 /**
- * Exchanges parts of any size between all ranks; each slot holds the sizes of the parts, which
- * determine the number of steps, and each stage holds a piece for every rank. Large parts are
- * copied directly from their locations, if all ranks can see them or the system lets ranks read
- * each other.
+ * Exchanges parts of any size between all ranks; each slot holds the sizes of the parts, of which
+ * the longest determines the number of steps, and each stage holds a piece for every rank. Large
+ * parts are copied directly from their locations, if all ranks can see them or the system lets
+ * ranks read each other.
+ *
+ * <p>No rank reads all sizes, whose number is the square of that of the ranks. It adds one word of
+ * each slot, the digests of what that rank sends less the digests of what it expects. The sum is 0
+ * if every two ranks agree.
  *
  * <table>
  * <caption>Cost for N ranks, S bytes to each and stages of C</caption>
@@ -30,168 +34,247 @@ final class StagedAllToAll {
 
   private static final int SEEN = 2;
 
+  // Words of a slot; from PARTS on, three for each rank: the bytes sent to it and expected from it,
+  // and where those sent to it are.
+  private static final int FLAGS = 0;
+  private static final int LONGEST = 1;
+  private static final int SUM = 2;
+  private static final int PARTS = 3;
+
   private final ShmChannel channel;
   private final HostReads reads;
+  private final TensorParts inputs;
+  private final TensorParts outputs;
+
+  /**
+   * For each rank, how far apart its pieces in the current step are, and where its part for us is.
+   */
+  private final long[] pieces;
+
   private final long[] addresses;
 
   StagedAllToAll(ShmChannel channel, HostReads reads) {
     this.channel = channel;
     this.reads = reads;
+    inputs = new TensorParts(channel.size);
+    outputs = new TensorParts(channel.size);
+    pieces = new long[channel.size];
     addresses = new long[channel.size];
   }
 
   /**
-   * Exchanges the parts.
+   * Exchanges tensors.
    *
    * @param op carries the deadline
-   * @param outputs the tensors to receive into, one from each rank
-   * @param inputs the tensors to send, one to each rank, each as long as that rank's output for
-   *     this rank
+   * @param received the tensors to receive into, one from each rank
+   * @param sent the tensors to send, one to each rank, each as long as that rank's output for this
+   *     rank
    * @throws Exception if a wait fails
    */
-  void run(Operation op, List<Tensor> outputs, List<Tensor> inputs) throws Exception {
-    boolean seen = areSeen(inputs);
-    if (longest(inputs) < (seen ? HostReads.LEAST_MAPPED : HostReads.LEAST_BYTES)) {
-      exchange(op, outputs, inputs, STAGED | (seen ? SEEN : 0));
-      return;
-    }
-    reads.lend();
-    try {
-      inputs.forEach(input -> HostReads.requireAlive(input.segment()));
-      exchange(op, outputs, inputs, seen ? SEEN : 0);
-    } finally {
-      reads.endLoan();
-      // The others may read it until the operation ends.
-      Reference.reachabilityFence(inputs);
-    }
+  void run(Operation op, List<Tensor> received, List<Tensor> sent) throws Exception {
+    outputs.of(received);
+    inputs.of(sent);
+    run(op, sent);
   }
 
   /**
-   * Exchanges the parts.
+   * Exchanges rows of two tensors.
    *
-   * @param flags what applies to this rank
+   * @param op carries the deadline
+   * @param output the tensor to receive into
+   * @param input the tensor to send
+   * @param outputRows the number of rows to receive from each rank
+   * @param inputRows the number of rows to send to each rank
+   * @throws Exception if a wait fails
    */
-  private void exchange(Operation op, List<Tensor> outputs, List<Tensor> inputs, int flags)
+  void run(Operation op, Tensor output, Tensor input, long[] outputRows, long[] inputRows)
       throws Exception {
-    boolean large = (flags & STAGED) == 0;
-    long piece = Parts.piece(channel.layout.stageBytes(), channel.size);
-    MemorySegment[] slots = channel.beginSlots();
-    show(slots[channel.rank], outputs, inputs, flags);
-    channel.publishSlot();
-    // The first step stages no large parts, because they may be read from their locations.
-    long step = stage(op, inputs, 0, large ? 0 : piece);
-    if (!large) {
-      copyOwn(outputs, inputs, 0, piece);
-    }
-    channel.awaitSlots(op);
-    long longest = check(slots);
-    boolean staged = areAll(slots, STAGED);
-    boolean seen = areAll(slots, SEEN);
-    long offset = 0;
-    if (staged) {
-      take(op, step, outputs, 0, piece);
-      offset = piece;
-    }
-    channel.finish(step);
-    if (!staged
-        && ((seen && reads.areMapped(op))
-            || (longest >= HostReads.LEAST_BYTES && reads.areOpen(op)))) {
-      read(op, outputs, inputs);
-      return;
-    }
-    for (; offset < longest; offset += piece) {
-      // The number of steps is determined by the other ranks.
-      channel.throwIfOver(op);
-      step = stage(op, inputs, offset, piece);
-      copyOwn(outputs, inputs, offset, piece);
-      take(op, step, outputs, offset, piece);
-      channel.finish(step);
+    outputs.of(output, outputRows);
+    inputs.of(input, inputRows);
+    run(op, input);
+  }
+
+  private void run(Operation op, Object owners) throws Exception {
+    try {
+      boolean seen = areSeen();
+      long longest = inputs.longest();
+      if (longest < (seen ? HostReads.LEAST_MAPPED : HostReads.LEAST_BYTES)) {
+        exchange(op, STAGED | (seen ? SEEN : 0), longest);
+        return;
+      }
+      reads.lend();
+      try {
+        for (int peer = 0; peer < channel.size; peer++) {
+          HostReads.requireAlive(inputs.memory(peer));
+        }
+        exchange(op, seen ? SEEN : 0, longest);
+      } finally {
+        reads.endLoan();
+        // The others may read it until the operation ends.
+        Reference.reachabilityFence(owners);
+      }
+    } finally {
+      inputs.forget();
+      outputs.forget();
     }
   }
 
-  private static boolean areSeen(List<Tensor> inputs) {
-    boolean seen = true;
-    for (int peer = 0; peer < inputs.size(); peer++) {
-      Tensor input = inputs.get(peer);
-      seen &= input.byteSize() == 0 || SharedHeap.has(input.segment());
-    }
-    return seen;
-  }
-
-  private static long longest(List<Tensor> inputs) {
-    long longest = 0;
-    for (int peer = 0; peer < inputs.size(); peer++) {
-      longest = Math.max(longest, inputs.get(peer).byteSize());
-    }
-    return longest;
-  }
-
-  /** Shows the sizes of all parts and where the inputs are. */
-  private void show(MemorySegment slot, List<Tensor> outputs, List<Tensor> inputs, int flags) {
-    int size = channel.size;
-    for (int peer = 0; peer < size; peer++) {
-      Tensor input = inputs.get(peer);
-      slot.setAtIndex(ValueLayout.JAVA_LONG, peer, input.byteSize());
-      slot.setAtIndex(ValueLayout.JAVA_LONG, size + peer, outputs.get(peer).byteSize());
-      slot.setAtIndex(ValueLayout.JAVA_LONG, 2L * size + peer, input.segment().address());
-    }
-    slot.setAtIndex(ValueLayout.JAVA_LONG, 3L * size, flags);
-  }
-
-  private boolean areAll(MemorySegment[] slots, int what) {
-    for (MemorySegment slot : slots) {
-      if ((slot.getAtIndex(ValueLayout.JAVA_LONG, 3L * channel.size) & what) == 0) {
+  private boolean areSeen() {
+    for (int peer = 0; peer < channel.size; peer++) {
+      if (inputs.bytes(peer) != 0 && !SharedHeap.has(inputs.memory(peer))) {
         return false;
       }
     }
     return true;
   }
 
-  /** Stages a piece of each part; returns the number of the step. */
-  private long stage(Operation op, List<Tensor> inputs, long offset, long piece) throws Exception {
+  /**
+   * Exchanges the parts.
+   *
+   * @param flags what applies to this rank
+   * @param ownLongest the size in bytes of the longest part that this rank sends
+   */
+  private void exchange(Operation op, int flags, long ownLongest) throws Exception {
+    boolean large = (flags & STAGED) == 0;
+    long piece = Parts.piece(channel.layout.stageBytes(), channel.size);
+    MemorySegment[] slots = channel.beginSlots();
+    show(slots[channel.rank], flags, ownLongest);
+    // The first step stages no large parts, because they may be read from their locations.
+    long step = stage(op, 0, large ? 0 : dense(ownLongest, piece));
+    channel.publishSlot();
+    if (!large) {
+      copyOwn(0, piece);
+    }
+    channel.awaitSlots(op);
+    long longest = 0;
+    long sum = 0;
+    long common = STAGED | SEEN;
+    for (int peer = 0; peer < channel.size; peer++) {
+      MemorySegment slot = slots[peer];
+      long theirs = slot.getAtIndex(ValueLayout.JAVA_LONG, LONGEST);
+      pieces[peer] = dense(theirs, piece);
+      longest = Math.max(longest, theirs);
+      sum += slot.getAtIndex(ValueLayout.JAVA_LONG, SUM);
+      common &= slot.getAtIndex(ValueLayout.JAVA_LONG, FLAGS);
+    }
+    if (sum != 0) {
+      throw mismatch(slots);
+    }
+    long offset = 0;
+    if ((common & STAGED) != 0) {
+      for (int i = 1; i < channel.size; i++) {
+        int peer = (channel.rank + i) % channel.size;
+        take(peer, step, 0, pieces[peer]);
+      }
+      channel.finish(step);
+      offset = piece;
+    } else {
+      for (int peer = 0; peer < channel.size; peer++) {
+        addresses[peer] =
+            slots[peer].getAtIndex(ValueLayout.JAVA_LONG, PARTS + 3L * channel.rank + 2);
+      }
+      channel.finish(step);
+      if (((common & SEEN) != 0 && reads.areMapped(op))
+          || (longest >= HostReads.LEAST_BYTES && reads.areOpen(op))) {
+        read(op);
+        return;
+      }
+    }
+    for (; offset < longest; offset += piece) {
+      // The number of steps is determined by the other ranks.
+      channel.throwIfOver(op);
+      step = stage(op, offset, piece);
+      copyOwn(offset, piece);
+      for (int i = 1; i < channel.size; i++) {
+        int peer = (channel.rank + i) % channel.size;
+        channel.awaitPublished(op, peer, step);
+        take(peer, step, offset, piece);
+      }
+      channel.finish(step);
+    }
+  }
+
+  /** Returns how far apart the pieces of short parts are, so that they share pages. */
+  private static long dense(long longest, long piece) {
+    return longest < piece ? (longest + Parts.LINE - 1) / Parts.LINE * Parts.LINE : piece;
+  }
+
+  /** Shows the sizes of all parts, what follows from them, and where the inputs are. */
+  private void show(MemorySegment slot, int flags, long longest) {
+    long sum = 0;
+    for (int peer = 0; peer < channel.size; peer++) {
+      long sent = inputs.bytes(peer);
+      long expected = outputs.bytes(peer);
+      sum += digest(channel.rank, peer, sent) - digest(peer, channel.rank, expected);
+      slot.setAtIndex(ValueLayout.JAVA_LONG, PARTS + 3L * peer, sent);
+      slot.setAtIndex(ValueLayout.JAVA_LONG, PARTS + 3L * peer + 1, expected);
+      slot.setAtIndex(ValueLayout.JAVA_LONG, PARTS + 3L * peer + 2, inputs.address(peer));
+    }
+    slot.setAtIndex(ValueLayout.JAVA_LONG, FLAGS, flags);
+    slot.setAtIndex(ValueLayout.JAVA_LONG, LONGEST, longest);
+    slot.setAtIndex(ValueLayout.JAVA_LONG, SUM, sum);
+  }
+
+  /** Digests the size of a part; that of another rank or size differs, but for chance. */
+  private static long digest(int from, int to, long bytes) {
+    long mixed = ((long) from << 32 | to) * 0x9E3779B97F4A7C15L + bytes;
+    mixed = (mixed ^ mixed >>> 32) * 0xD6E8FEB86659FD93L;
+    mixed = (mixed ^ mixed >>> 32) * 0xD6E8FEB86659FD93L;
+    return mixed ^ mixed >>> 32;
+  }
+
+  /**
+   * Stages a piece of each part; returns the number of the step.
+   *
+   * @param piece the size of a piece in bytes, and how far apart they are
+   */
+  private long stage(Operation op, long offset, long piece) throws Exception {
     channel.beginStep(op);
     long step = channel.step();
     MemorySegment own = channel.stages(step)[channel.rank];
     for (int peer = 0; peer < channel.size; peer++) {
       if (peer != channel.rank) {
-        copy(inputs.get(peer), offset, own, peer * piece, piece);
+        copy(peer, offset, own, peer * piece, piece);
       }
     }
     channel.publish(step);
     return step;
   }
 
-  private void take(Operation op, long step, List<Tensor> outputs, long offset, long piece)
-      throws Exception {
-    for (int i = 1; i < channel.size; i++) {
-      int peer = (channel.rank + i) % channel.size;
-      MemorySegment output = outputs.get(peer).segment();
-      long length = Math.min(piece, outputs.get(peer).byteSize() - offset);
-      channel.awaitPublished(op, peer, step);
-      if (length > 0) {
-        MemorySegment.copy(
-            channel.stages(step)[peer], channel.rank * piece, output, offset, length);
-      }
+  /** Takes a rank's piece of a step that the rank has published. */
+  private void take(int peer, long step, long offset, long piece) {
+    long length = Math.min(piece, outputs.bytes(peer) - offset);
+    if (length > 0) {
+      MemorySegment theirs = channel.stages(step)[peer];
+      long place = outputs.offset(peer) + offset;
+      MemorySegment.copy(theirs, channel.rank * piece, outputs.memory(peer), place, length);
     }
   }
 
-  private void copyOwn(List<Tensor> outputs, List<Tensor> inputs, long offset, long piece) {
-    Tensor output = outputs.get(channel.rank);
-    Tensor input = inputs.get(channel.rank);
-    if (output.byteSize() == input.byteSize()) {
-      copy(input, offset, output.segment(), offset, piece);
+  private void copyOwn(long offset, long piece) {
+    int rank = channel.rank;
+    if (outputs.bytes(rank) == inputs.bytes(rank)) {
+      copy(rank, offset, outputs.memory(rank), outputs.offset(rank) + offset, piece);
+    }
+  }
+
+  /** Copies at most a piece of the part for a rank. */
+  private void copy(int peer, long offset, MemorySegment into, long place, long piece) {
+    long length = Math.min(piece, inputs.bytes(peer) - offset);
+    if (length > 0) {
+      MemorySegment.copy(inputs.memory(peer), inputs.offset(peer) + offset, into, place, length);
     }
   }
 
   /** Copies the parts from where the other ranks have them. */
-  private void read(Operation op, List<Tensor> outputs, List<Tensor> inputs) throws Exception {
+  private void read(Operation op) throws Exception {
     try {
       for (int i = 1; i < channel.size; i++) {
         int peer = (channel.rank + i) % channel.size;
-        Tensor output = outputs.get(peer);
-        reads.copy(op, peer, addresses[peer], output.segment(), output.byteSize());
+        long place = outputs.offset(peer);
+        reads.copy(op, peer, addresses[peer], outputs.memory(peer), place, outputs.bytes(peer));
       }
-      copyOwn(outputs, inputs, 0, Long.MAX_VALUE);
+      copyOwn(0, Long.MAX_VALUE);
       channel.agree(op);
     } catch (Throwable t) {
       reads.revoke();
@@ -199,27 +282,14 @@ final class StagedAllToAll {
     }
   }
 
-  private static void copy(
-      Tensor input, long offset, MemorySegment stage, long stageOffset, long piece) {
-    long length = Math.min(piece, input.byteSize() - offset);
-    if (length > 0) {
-      MemorySegment.copy(input.segment(), offset, stage, stageOffset, length);
-    }
-  }
-
-  /**
-   * Compares the sizes given by all ranks, so that all ranks detect it if any two disagree; returns
-   * the size of the longest part.
-   */
-  private long check(MemorySegment[] slots) {
-    int size = channel.size;
-    long longest = 0;
-    for (int from = 0; from < size; from++) {
-      for (int to = 0; to < size; to++) {
-        long sent = slots[from].getAtIndex(ValueLayout.JAVA_LONG, to);
-        long expected = slots[to].getAtIndex(ValueLayout.JAVA_LONG, size + from);
+  /** Returns the exception that names the first two ranks whose sizes differ. */
+  private PeerMismatchException mismatch(MemorySegment[] slots) {
+    for (int from = 0; from < channel.size; from++) {
+      for (int to = 0; to < channel.size; to++) {
+        long sent = slots[from].getAtIndex(ValueLayout.JAVA_LONG, PARTS + 3L * to);
+        long expected = slots[to].getAtIndex(ValueLayout.JAVA_LONG, PARTS + 3L * from + 1);
         if (sent != expected) {
-          throw new PeerMismatchException(
+          return new PeerMismatchException(
               "ranks disagree: rank "
                   + from
                   + " sends "
@@ -229,10 +299,9 @@ final class StagedAllToAll {
                   + ", which expects "
                   + expected);
         }
-        longest = Math.max(longest, sent);
       }
-      addresses[from] = slots[from].getAtIndex(ValueLayout.JAVA_LONG, 2L * size + channel.rank);
     }
-    return longest;
+    return new PeerMismatchException(
+        "ranks disagree: the sizes of the parts are equal, but their digests are not");
   }
 }

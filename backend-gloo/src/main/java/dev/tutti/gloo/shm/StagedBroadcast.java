@@ -63,8 +63,7 @@ public final class StagedBroadcast {
   private void take(Operation op, MemorySegment tensor, long bytes, long chunk, int root)
       throws Exception {
     for (long offset = 0; offset < bytes; offset += chunk) {
-      channel.beginStep(op);
-      long step = channel.step();
+      long step = channel.advance(1);
       channel.awaitPublished(op, root, step);
       MemorySegment theirs = channel.stages(step)[root];
       MemorySegment.copy(theirs, 0, tensor, offset, Math.min(chunk, bytes - offset));

@@ -7,7 +7,8 @@ import dev.tutti.spi.Operation;
 import java.lang.foreign.MemorySegment;
 
 /**
- * Reduces one part for each rank, in rank order; each stage holds a piece for every rank.
+ * Reduces one part for each rank, in rank order; the slot, or each stage if the parts are larger,
+ * holds a piece for every rank.
  *
  * <table>
  * <caption>Cost for N ranks, parts of S bytes and stages of C</caption>
@@ -54,24 +55,44 @@ final class StagedReduceScatter {
       throws Exception {
     int size = channel.size;
     int rank = channel.rank;
+    if (bytes * size <= ShmLayout.SLOT_BYTES) {
+      MemorySegment[] slots = channel.beginSlots();
+      fill(slots[rank], bytes, inputs, 0, bytes, dtype, factor);
+      channel.publishSlot();
+      channel.awaitSlots(op);
+      HostReducer.combineAll(kind, dtype, output, 0, slots, rank * bytes, bytes / dtype.byteSize());
+      return;
+    }
     long piece = Parts.piece(channel.layout.stageBytes(), size);
     for (long offset = 0; offset < bytes; offset += piece) {
       long length = Math.min(piece, bytes - offset);
       channel.beginStep(op);
       long step = channel.step();
       MemorySegment[] stages = channel.stages(step);
-      for (int peer = 0; peer < size; peer++) {
-        MemorySegment.copy(
-            inputs.memory(peer), inputs.offset(peer) + offset, stages[rank], peer * piece, length);
-        if (kind == ReduceOp.Kind.PREMUL_SUM) {
-          HostReducer.scale(dtype, stages[rank], peer * piece, length / dtype.byteSize(), factor);
-        }
-      }
+      fill(stages[rank], piece, inputs, offset, length, dtype, factor);
       channel.publish(step);
       channel.awaitAllPublished(op, step);
       HostReducer.combineAll(
           kind, dtype, output, offset, stages, rank * piece, length / dtype.byteSize());
       channel.finish(step);
+    }
+  }
+
+  /** Puts a piece for each rank into this rank's memory, {@code piece} bytes apart. */
+  private void fill(
+      MemorySegment own,
+      long piece,
+      Inputs inputs,
+      long offset,
+      long length,
+      DType dtype,
+      double factor) {
+    for (int peer = 0; peer < channel.size; peer++) {
+      MemorySegment.copy(
+          inputs.memory(peer), inputs.offset(peer) + offset, own, peer * piece, length);
+      if (factor != 1) {
+        HostReducer.scale(dtype, own, peer * piece, length / dtype.byteSize(), factor);
+      }
     }
   }
 }

@@ -160,7 +160,7 @@ class DirectTest {
           } else {
             channel.agree(op);
             long theirs = slots[0].get(ValueLayout.JAVA_LONG, 0);
-            assertThatThrownBy(() -> reads.copy(op, 0, theirs, tensor, BYTES))
+            assertThatThrownBy(() -> reads.copy(op, 0, theirs, tensor, 0, BYTES))
                 .isInstanceOf(PeerLostException.class)
                 .hasMessageContaining("can no longer read the memory of rank 0");
             assertThatThrownBy(() -> reads.check(0)).isInstanceOf(PeerLostException.class);
@@ -217,7 +217,7 @@ class DirectTest {
               channel.awaitSlots(op);
               arena.close();
               MemorySegment read = seen(0);
-              reads.copy(op, 0, slots[0].get(ValueLayout.JAVA_LONG, 0), read, BYTES);
+              reads.copy(op, 0, slots[0].get(ValueLayout.JAVA_LONG, 0), read, 0, BYTES);
               channel.agree(op);
               return last(read);
             });

@@ -30,6 +30,7 @@ final class Checks {
   private final Consumer<String> refused;
   private final BoundBackend forBarriers;
   private final Overlaps overlaps;
+  private volatile long[] even;
 
   /**
    * Creates the checks of a group.
@@ -42,6 +43,7 @@ final class Checks {
     this.backends = backends;
     this.refused = refused;
     this.overlaps = new Overlaps(this, group.rank());
+    this.even = new long[group.size()];
     this.forBarriers =
         backends.values().stream()
             .filter(each -> each.backend().takesBarriers())
@@ -350,14 +352,45 @@ final class Checks {
     return backend;
   }
 
-  /** Returns the splits of dimension 0, one for each rank. */
+  /** Checks an exchange of rows, whose numbers are from {@link #splits}. */
+  BoundBackend forAllToAllSingle(Tensor output, Tensor input, long[] outputRows, long[] inputRows) {
+    OpType op = OpType.ALL_TO_ALL_SINGLE;
+    BoundBackend backend = backendFor(op, "input", input);
+    movable(op, "input", input, backend, false);
+    movable(op, "output", output, backend, true);
+    same(op, "output", output, input);
+    if (output.numel() / Math.max(1, output.size(0)) != input.numel() / Math.max(1, input.size(0))
+        && output.numel() != 0
+        && input.numel() != 0) {
+      throw bad(
+          op,
+          "rows of output must be as long as rows of input: %s, %s",
+          output.describe(),
+          input.describe());
+    }
+    if (outputRows[group.rank()] != inputRows[group.rank()]) {
+      throw bad(
+          op,
+          "outputSplits[%1$s] is %2$s, but inputSplits[%1$s], which this rank sends to itself, is"
+              + " %3$s",
+          group.rank(),
+          outputRows[group.rank()],
+          inputRows[group.rank()]);
+    }
+    overlaps.require(op, output, input, InPlace.NONE);
+    return backend;
+  }
+
+  /**
+   * Returns the splits of dimension 0, one for each rank; the array must not be changed. Without
+   * given splits, they are equal, and those of the last call if they are the same.
+   */
   long[] splits(OpType op, String argument, long[] given, Tensor tensor, String tensorName) {
     given(op, argument, given);
     if (tensor.dim() == 0) {
       throw bad(op, "%s must have at least one dimension, but is %s", tensorName, tensor);
     }
     long rows = tensor.size(0);
-    long[] splits = new long[group.size()];
     if (given.length == 0) {
       if (rows % group.size() != 0) {
         throw bad(
@@ -367,9 +400,15 @@ final class Checks {
             group.size(),
             rows);
       }
-      Arrays.fill(splits, rows / group.size());
+      long[] splits = even;
+      if (splits[0] * group.size() != rows) {
+        splits = new long[group.size()];
+        Arrays.fill(splits, rows / group.size());
+        even = splits;
+      }
       return splits;
     }
+    long[] splits = new long[group.size()];
     if (given.length != group.size()) {
       throw bad(op, "%s must hold %s sizes, but holds %s", argument, group.size(), given.length);
     }

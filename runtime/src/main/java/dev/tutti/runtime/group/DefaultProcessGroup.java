@@ -40,6 +40,9 @@ final class DefaultProcessGroup implements ProcessGroup {
    */
   private static final Duration MONITOR_SLACK = Duration.ofSeconds(2);
 
+  /** Stands for equal splits. */
+  private static final long[] EVEN = {};
+
   final Group group;
   private final Job job;
   private final OperationRunner runner;
@@ -174,6 +177,20 @@ final class DefaultProcessGroup implements ProcessGroup {
   }
 
   @Override
+  public void allToAllSingle(Tensor output, Tensor input) {
+    OpType op = OpType.ALL_TO_ALL_SINGLE;
+    checks.given(op, "input", input);
+    checks.given(op, "output", output);
+    long[] rows = checks.splits(op, "outputSplits", EVEN, output, "output");
+    long[] inputRows = checks.splits(op, "inputSplits", EVEN, input, "input");
+    BoundBackend backend = checks.forAllToAllSingle(output, input, rows, inputRows);
+    if (!inline.run(backend, op, output, input, null, -1, rows)) {
+      Call call = new Call(op).output(output).input(input).splits(rows, rows);
+      runner.submit(movements.spec(backend, CallOptions.DEFAULT, call));
+    }
+  }
+
+  @Override
   public void barrier() {
     run(checks.barrierBackend(), OpType.BARRIER, null, null, null, -1);
   }
@@ -186,7 +203,7 @@ final class DefaultProcessGroup implements ProcessGroup {
       @Nullable Tensor input,
       @Nullable ReduceOp reduceOp,
       int root) {
-    if (!inline.run(bound, type, output, input, reduceOp, root)) {
+    if (!inline.run(bound, type, output, input, reduceOp, root, EVEN)) {
       Call call = InlineRunner.fill(new Call(type).reduceOp(reduceOp), output, input, root);
       runner.submit(movements.spec(bound, CallOptions.DEFAULT, call));
     }

@@ -52,6 +52,7 @@ final class InlineRunner {
    * @param output the tensor that is written; null if there is none
    * @param input the tensor that is read; the same as the output if in place
    * @param root the root, or -1 if there is none
+   * @param rows the number of rows to and from each rank, if the collective has them
    * @return false if the collective has to queue, or cannot run like this, and nothing was done
    */
   boolean run(
@@ -60,7 +61,8 @@ final class InlineRunner {
       @Nullable Tensor output,
       @Nullable Tensor input,
       @Nullable ReduceOp reduceOp,
-      int root) {
+      int root,
+      long[] rows) {
     boolean isOnStream = bound.isStreamOrdered();
     if (!isTaken(input, isOnStream)
         || (output != input && !isTaken(output, isOnStream))
@@ -76,7 +78,10 @@ final class InlineRunner {
     }
     try {
       GroupOperation op = isOnStream ? onStream.next() : inline;
-      fill(op.call().reset(type, reduceOp), output, input, root);
+      Call call = fill(op.call().reset(type, reduceOp), output, input, root);
+      if (type == OpType.ALL_TO_ALL_SINGLE) {
+        call.splits(rows, rows);
+      }
       if (isOnStream) {
         runOnStream(op, sequence, bound.backend());
       } else {

@@ -97,31 +97,11 @@ final class MovementSpecs extends OperationSpecs {
   OperationSpec allToAllSingle(
       Tensor output, Tensor input, long[] outputSplits, long[] inputSplits, CallOptions options) {
     OpType op = OpType.ALL_TO_ALL_SINGLE;
-    BoundBackend backend = checks.backendFor(op, "input", input);
-    checks.movable(op, "input", input, backend, false);
-    checks.movable(op, "output", output, backend, true);
-    checks.same(op, "output", output, input);
+    checks.given(op, "input", input);
+    checks.given(op, "output", output);
     long[] outputRows = checks.splits(op, "outputSplits", outputSplits, output, "output");
     long[] inputRows = checks.splits(op, "inputSplits", inputSplits, input, "input");
-    if (output.numel() / Math.max(1, output.size(0)) != input.numel() / Math.max(1, input.size(0))
-        && output.numel() != 0
-        && input.numel() != 0) {
-      throw checks.bad(
-          op,
-          "rows of output must be as long as rows of input: %s, %s",
-          output.describe(),
-          input.describe());
-    }
-    if (outputRows[group.rank()] != inputRows[group.rank()]) {
-      throw checks.bad(
-          op,
-          "outputSplits[%1$s] is %2$s, but inputSplits[%1$s], which this rank sends to itself, is"
-              + " %3$s",
-          group.rank(),
-          outputRows[group.rank()],
-          inputRows[group.rank()]);
-    }
-    overlaps.require(op, output, input, InPlace.NONE);
+    BoundBackend backend = checks.forAllToAllSingle(output, input, outputRows, inputRows);
     return spec(
         backend, options, new Call(op).output(output).input(input).splits(outputRows, inputRows));
   }
