@@ -30,24 +30,29 @@ public record AnswerTimes(Duration answer) {
     return new AnswerTimes(settings.get(RuntimeSettings.ANSWER_TIMEOUT));
   }
 
+  /** Returns a multiple; those of durations load classes for big numbers, which takes long. */
+  private Duration times(double factor) {
+    return Duration.ofNanos(Math.round(answer.toNanos() * factor));
+  }
+
   /** Returns how long a rank that is behind may take to reach the call that does not match. */
   public Duration call() {
-    return answer.multipliedBy(4).dividedBy(5);
+    return times(0.8);
   }
 
   /** Returns how long this rank waits for the finding of the rank that reported a failure. */
   public Duration finding() {
-    return answer.multipliedBy(5).dividedBy(4);
+    return times(1.25);
   }
 
   /** Returns how long this rank waits for answers after a wait that brought no finding. */
   public Duration lateAnswer() {
-    return answer.dividedBy(4);
+    return times(0.25);
   }
 
   /** Returns how long the ranks may take to settle a failure that is in the log. */
   public Duration answers() {
-    return answer.multipliedBy(2);
+    return times(2);
   }
 
   /**
@@ -60,11 +65,11 @@ public record AnswerTimes(Duration answer) {
 
   /** Returns after what time a thread that waits for a verdict decides by itself. */
   public Duration verdict() {
-    return answer.multipliedBy(5);
+    return times(5);
   }
 
   /** Returns how long the question of what keeps a slow operation may take in all. */
   public Duration question() {
-    return answer.multipliedBy(6);
+    return times(6);
   }
 }

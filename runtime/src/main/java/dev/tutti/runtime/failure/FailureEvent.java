@@ -4,6 +4,7 @@ import dev.tutti.OpType;
 import dev.tutti.spi.Printable;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
+import java.util.Arrays;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
@@ -80,6 +81,11 @@ public record FailureEvent(
       String group, Kind kind, int reporter, int failedRank, String message) {
     return new FailureEvent(
         group, kind, reporter, failedRank, OpType.UNKNOWN, 0, Duration.ZERO, message);
+  }
+
+  /** Tells whether ranks read the same of both. */
+  boolean isSame(FailureEvent other) {
+    return Arrays.equals(encode(), other.encode());
   }
 
   /** Tells whether this event concerns all groups of a rank. */

@@ -7,6 +7,7 @@ import dev.tutti.runtime.operation.Deadlines;
 import dev.tutti.runtime.operation.GroupIdentity;
 import dev.tutti.runtime.operation.RankProgress;
 import dev.tutti.runtime.operation.Watchdog;
+import dev.tutti.runtime.status.Inquiry;
 import dev.tutti.runtime.status.StatusAnswers;
 import dev.tutti.spi.Time;
 import dev.tutti.spi.Wills;
@@ -305,47 +306,44 @@ public final class JobMonitor implements AutoCloseable {
   }
 
   private void run(JobOutput output) {
-    switch (output) {
-      case JobOutput.Append append -> start("tutti-say-" + rank, () -> append(append));
-      case JobOutput.Fail(FailureEvent event) -> {
-        Member member = members.get(event.group());
-        if (member != null) {
-          member.group.failing(event);
-        }
+    // Not a switch: see JobState.
+    if (output instanceof JobOutput.Append append) {
+      start("tutti-say-" + rank, () -> append(append));
+    } else if (output instanceof JobOutput.Fail(FailureEvent event)) {
+      Member member = members.get(event.group());
+      if (member != null) {
+        member.group.failing(event);
       }
-      case JobOutput.Ask(Evidence known, boolean publishes, Duration limit) ->
-          ask(known, (member, group) -> ask(member, group, known, publishes, limit));
-      case JobOutput.Probe(String group) ->
-          start("tutti-ask-" + group + "-" + rank, () -> probe(group));
-      case JobOutput.LookUp(Evidence known) ->
-          ask(
-              known,
-              (member, group) -> collect(group, () -> board.withClose(known, member.globalRanks)));
-      case JobOutput.Settle(Evidence evidence, AgreedFailure verdict) -> {
-        Member member = members.get(evidence.event().group());
-        if (member != null) {
-          member.group.settle(evidence, verdict);
-        }
+    } else if (output instanceof JobOutput.Ask(Evidence known, boolean publishes, Duration limit)) {
+      ask(known, (member, group) -> ask(member, group, known, publishes, limit));
+    } else if (output instanceof JobOutput.Probe(String group)) {
+      start("tutti-ask-" + group + "-" + rank, () -> probe(group));
+    } else if (output instanceof JobOutput.LookUp(Evidence known)) {
+      ask(
+          known,
+          (member, group) -> collect(group, () -> board.withClose(known, member.globalRanks)));
+    } else if (output instanceof JobOutput.Settle(Evidence evidence, AgreedFailure verdict)) {
+      Member member = members.get(evidence.event().group());
+      if (member != null) {
+        member.group.settle(evidence, verdict);
       }
-      case JobOutput.Answer(long number, String group) ->
-          start("tutti-ask-" + group + "-" + rank, () -> answer(number, group));
-      case JobOutput.Find(Question question, long number, Evidence known) ->
-          ask(known, (member, _) -> find(member, question, number, known));
-      case JobOutput.Adopt(Question question, long number) ->
-          start("tutti-ask-" + question.group() + "-" + rank, () -> adopt(question, number));
-      case JobOutput.Tell(long number, String finding) ->
-          start("tutti-ask-" + rank, () -> tell(number, finding));
-      case JobOutput.Explain(Question question, String finding) -> {
-        Consumer<String> log = waiting.remove(question);
-        if (log != null) {
-          start("tutti-slow-" + question.group() + "-" + rank, () -> log.accept(finding));
-        }
+    } else if (output instanceof JobOutput.Answer(long number, String group)) {
+      start("tutti-ask-" + group + "-" + rank, () -> answer(number, group));
+    } else if (output instanceof JobOutput.Find(Question question, long number, Evidence known)) {
+      ask(known, (member, _) -> find(member, question, number, known));
+    } else if (output instanceof JobOutput.Adopt(Question question, long number)) {
+      start("tutti-ask-" + question.group() + "-" + rank, () -> adopt(question, number));
+    } else if (output instanceof JobOutput.Tell(long number, String finding)) {
+      start("tutti-ask-" + rank, () -> tell(number, finding));
+    } else if (output instanceof JobOutput.Explain(Question question, String finding)) {
+      Consumer<String> log = waiting.remove(question);
+      if (log != null) {
+        start("tutti-slow-" + question.group() + "-" + rank, () -> log.accept(finding));
       }
-      case JobOutput.Report report -> {
-        StatusAnswers answering = answers;
-        if (answering != null) {
-          answering.begin(report.inquiry());
-        }
+    } else if (output instanceof JobOutput.Report(Inquiry inquiry)) {
+      StatusAnswers answering = answers;
+      if (answering != null) {
+        answering.begin(inquiry);
       }
     }
   }

@@ -4,6 +4,7 @@ import static dev.tutti.runtime.operation.Deadlines.nanos;
 
 import dev.tutti.runtime.failure.FailureEvent.Kind;
 import dev.tutti.runtime.failure.GroupState.Phase;
+import dev.tutti.runtime.status.Inquiry;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
@@ -46,6 +47,9 @@ final class JobState {
    * stands, since it may have left when the store answers and others ask.
    *
    * Only one thread at a time takes a step, and no step leads to another.
+   *
+   * What a failure runs for the first time is on its way to the caller. A switch over types is linked
+   * at its first run, which takes milliseconds, so entries are told apart by instanceof.
    */
   private final int rank;
   private final int serverRank;
@@ -333,26 +337,27 @@ final class JobState {
   }
 
   private boolean isWanted(LogEntry entry) {
-    return switch (entry) {
+    if (entry instanceof LogEntry.Failed(FailureEvent event)) {
       // The first failure may be this very one, delivered on this rank alone.
-      case LogEntry.Failed(FailureEvent event) -> {
-        FailureEvent first = group(event.group()).first;
-        yield first == null || first.equals(event);
-      }
-      case LogEntry.Found found -> group(found.group()).found == null;
-      case LogEntry.Asked(Question question) -> {
-        Asked earlier = asked.get(question.group());
-        if (!waiting.containsKey(question)) {
-          yield false;
-        }
-        if (earlier == null || !question.isSame(earlier.question)) {
-          yield true;
-        }
-        outputs.add(new JobOutput.Adopt(question, earlier.number));
-        yield false;
-      }
-      case LogEntry.Inquired _, LogEntry.Unknown _ -> true;
-    };
+      FailureEvent first = group(event.group()).first;
+      return first == null || first.isSame(event);
+    }
+    if (entry instanceof LogEntry.Found found) {
+      return group(found.group()).found == null;
+    }
+    return !(entry instanceof LogEntry.Asked(Question question)) || isWanted(question);
+  }
+
+  private boolean isWanted(Question question) {
+    Asked earlier = asked.get(question.group());
+    if (!waiting.containsKey(question)) {
+      return false;
+    }
+    if (earlier == null || !question.isSame(earlier.question)) {
+      return true;
+    }
+    outputs.add(new JobOutput.Adopt(question, earlier.number));
+    return false;
   }
 
   private void written(long number) {
@@ -383,18 +388,18 @@ final class JobState {
       return;
     }
     delivered = number;
-    switch (entry) {
-      case LogEntry.Failed(FailureEvent event) -> accept(event, number);
-      case LogEntry.Found found -> find(group(found.group()), found);
-      case LogEntry.Asked(Question question) -> {
-        GroupState group = groups.get(question.group());
-        if (group != null && group.isJoined) {
-          asked.put(group.name, new Asked(question, number));
-          outputs.add(new JobOutput.Answer(number, group.name));
-        }
+    if (entry instanceof LogEntry.Failed(FailureEvent event)) {
+      accept(event, number);
+    } else if (entry instanceof LogEntry.Found found) {
+      find(group(found.group()), found);
+    } else if (entry instanceof LogEntry.Asked(Question question)) {
+      GroupState group = groups.get(question.group());
+      if (group != null && group.isJoined) {
+        asked.put(group.name, new Asked(question, number));
+        outputs.add(new JobOutput.Answer(number, group.name));
       }
-      case LogEntry.Inquired inquired -> outputs.add(new JobOutput.Report(inquired.inquiry()));
-      case LogEntry.Unknown() -> {}
+    } else if (entry instanceof LogEntry.Inquired(Inquiry inquiry)) {
+      outputs.add(new JobOutput.Report(inquiry));
     }
   }
 
@@ -417,7 +422,7 @@ final class JobState {
     group.first = event;
     group.firstNumber = number;
     if (group.isJoined) {
-      if (!event.equals(group.own)) {
+      if (group.own == null || !event.isSame(group.own)) {
         outputs.add(new JobOutput.Fail(event));
       }
       begin(group, event);

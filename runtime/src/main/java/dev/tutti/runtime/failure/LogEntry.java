@@ -15,13 +15,28 @@ sealed interface LogEntry {
   int MARKS = '\n';
 
   /** A failure that a rank reports, or leaves for the case of its loss. */
-  record Failed(FailureEvent event) implements LogEntry {}
+  record Failed(FailureEvent event) implements LogEntry {
+    @Override
+    public byte[] encode() {
+      return event.encode();
+    }
+  }
 
   /** A question of a rank whose operation waits for long. */
-  record Asked(Question question) implements LogEntry {}
+  record Asked(Question question) implements LogEntry {
+    @Override
+    public byte[] encode() {
+      return question.encode();
+    }
+  }
 
   /** A request from outside the job. */
-  record Inquired(Inquiry inquiry) implements LogEntry {}
+  record Inquired(Inquiry inquiry) implements LogEntry {
+    @Override
+    public byte[] encode() {
+      return inquiry.encode();
+    }
+  }
 
   /**
    * What was found out about the first failure of a group.
@@ -31,7 +46,8 @@ sealed interface LogEntry {
   record Found(String group, int by, Diagnosis finding) implements LogEntry {
     private static final char MARK = 3;
 
-    private byte[] bytes() {
+    @Override
+    public byte[] encode() {
       String text = MARK + group + "\n" + by + "\n" + finding.failedRank() + "\n" + finding.text();
       return text.getBytes(StandardCharsets.UTF_8);
     }
@@ -49,18 +65,15 @@ sealed interface LogEntry {
   }
 
   /** An entry of a later version. */
-  record Unknown() implements LogEntry {}
+  record Unknown() implements LogEntry {
+    @Override
+    public byte[] encode() {
+      throw new IllegalStateException("an entry of a later version");
+    }
+  }
 
   /** Returns the bytes of an entry. */
-  default byte[] encode() {
-    return switch (this) {
-      case Failed(FailureEvent event) -> event.encode();
-      case Asked(Question question) -> question.encode();
-      case Inquired(Inquiry inquiry) -> inquiry.encode();
-      case Found found -> found.bytes();
-      case Unknown() -> throw new IllegalStateException("an entry of a later version");
-    };
-  }
+  byte[] encode();
 
   /**
    * Decodes an entry.
