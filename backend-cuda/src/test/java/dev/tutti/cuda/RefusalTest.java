@@ -114,6 +114,20 @@ class RefusalTest {
   }
 
   @Test
+  void aGroupWhoseRanksHaveDifferentTokens() throws Exception {
+    many(
+        () ->
+            assertThatThrownBy(
+                    () ->
+                        ranks()
+                            .with("TUTTI_TOKEN", "one token of a job")
+                            .withOnLast("TUTTI_TOKEN", "another token of a job")
+                            .run(2, (group, device) -> {}))
+                .isInstanceOf(TuttiException.class)
+                .hasStackTraceContaining("TUTTI_TOKEN"));
+  }
+
+  @Test
   void aGroupWhoseSocketsHaveTooLongNames() throws Exception {
     String deep = sockets + "/" + "d".repeat(90);
     many(
