@@ -22,6 +22,8 @@ public final class Handshake {
    * client that closes; the latter withdraws all of the client's wills, including those whose
    * requests are still in flight.
    */
+  private static final byte VERSION = 2;
+
   public static final int IPC = 1;
   public static final int UDP = 2;
   public static final int OK = 1;
@@ -72,7 +74,7 @@ public final class Handshake {
   public static Session ask(Control control, JobToken token, long deadline) throws IOException {
     byte[] own = JobToken.nonce();
     control.putRaw(MAGIC);
-    control.putByte(Protocol.VERSION);
+    control.putByte(VERSION);
     control.putByte(token.isSet() ? 1 : 0);
     if (token.isSet()) {
       control.putRaw(own);
@@ -135,7 +137,7 @@ public final class Handshake {
     boolean has = control.readByte(deadline) != 0;
     byte[] theirs = has ? control.readRaw(JobToken.NONCE_BYTES, deadline) : new byte[0];
     control.putRaw(MAGIC);
-    control.putByte(Protocol.VERSION);
+    control.putByte(VERSION);
     if (has != token.isSet()) {
       control.putByte(has ? TOKEN_UNKNOWN : TOKEN_NEEDED);
       control.send();
@@ -177,10 +179,10 @@ public final class Handshake {
       throw new MalformedMessageException("it does not use the protocol of a store over Aeron");
     }
     int version = control.readByte(deadline);
-    if (version != Protocol.VERSION) {
+    if (version != VERSION) {
       throw new MalformedMessageException(
           "it uses version %d of the protocol, but this process uses version %d"
-              .formatted(version, Protocol.VERSION));
+              .formatted(version, VERSION));
     }
   }
 }

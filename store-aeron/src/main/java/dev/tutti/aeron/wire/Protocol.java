@@ -19,7 +19,9 @@ public final class Protocol {
    * Each request gets exactly one reply; CANCEL gets none. A client that cancels a wait gets the
    * reply of that wait: what arrived, or what is missing.
    */
-  public static final byte VERSION = 2;
+  /** The version of frames, which members of a cluster also keep in their logs. */
+  public static final byte VERSION = 1;
+
   static final int FIRST = 1;
   static final int LAST = 2;
 
