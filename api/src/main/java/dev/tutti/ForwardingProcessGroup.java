@@ -215,6 +215,16 @@ public abstract class ForwardingProcessGroup implements ProcessGroup {
   }
 
   @Override
+  public <T> void sendObject(T value, int peer, Codec<T> codec) {
+    delegate().sendObject(value, peer, codec);
+  }
+
+  @Override
+  public <T> T recvObject(int peer, Codec<T> codec, int maxBytes) {
+    return delegate().recvObject(peer, codec, maxBytes);
+  }
+
+  @Override
   public Optional<ProcessGroup> split(int color, int key) {
     return delegate().split(color, key);
   }

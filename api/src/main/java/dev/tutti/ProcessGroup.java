@@ -1,6 +1,5 @@
 package dev.tutti;
 
-import java.lang.foreign.ValueLayout;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
@@ -596,41 +595,40 @@ public interface ProcessGroup extends AutoCloseable {
 
   /**
    * Sends an object to a rank that calls {@link #recvObject}, as two messages with tag 0, and waits
-   * (c10d: {@code send_object_list}). Only one thread of a rank at a time may send objects to a
-   * given peer.
+   * (c10d: {@code send_object_list}). Threads that send objects to the same peer do so one after
+   * the other.
    *
    * @param value the object to send
    * @param peer the receiving rank, not this one
    * @param codec converts the object to bytes
    */
-  default <T> void sendObject(T value, int peer, Codec<T> codec) {
-    byte[] bytes = codec.encode(value);
-    send(Tensor.of((long) bytes.length), peer);
-    send(Tensor.ofUint8(bytes), peer);
+  <T> void sendObject(T value, int peer, Codec<T> codec);
+
+  /**
+   * Receives an object of any size that fits in the heap from a rank that calls {@link
+   * #sendObject}, and waits.
+   *
+   * @param peer the sending rank, not this one
+   * @param codec converts bytes to the object
+   * @throws IllegalStateException as {@link #recvObject(int, Codec, int)} does
+   */
+  default <T> T recvObject(int peer, Codec<T> codec) {
+    long heap = Runtime.getRuntime().maxMemory();
+    return recvObject(peer, codec, (int) Math.min(Integer.MAX_VALUE - 8, heap));
   }
 
   /**
    * Receives an object from a rank that calls {@link #sendObject}, and waits (c10d: {@code
-   * recv_object_list}).
+   * recv_object_list}). Threads that receive objects from the same peer do so one after the other.
    *
    * @param peer the sending rank, not this one
    * @param codec converts bytes to the object
-   * @throws IllegalStateException if the peer announces a length that is negative, or more than
-   *     fits in an array or the heap; it sent something else then
+   * @param maxBytes the number of bytes that the object may have, at least 0
+   * @throws IllegalArgumentException if {@code maxBytes} is negative
+   * @throws IllegalStateException if the peer announces a negative length or more than {@code
+   *     maxBytes}; nothing is allocated then, and the object itself is still to be received
    */
-  default <T> T recvObject(int peer, Codec<T> codec) {
-    Tensor length = Tensor.allocate(DType.INT64, 1);
-    recv(length, peer);
-    long most = Math.min(Integer.MAX_VALUE - 8, Runtime.getRuntime().maxMemory());
-    if (length.getLong(0) < 0 || length.getLong(0) > most) {
-      throw new IllegalStateException(
-          "recvObject on rank %d: rank %d announced an object of %d bytes, not of 0 to %d; did it call sendObject?"
-              .formatted(rank(), peer, length.getLong(0), most));
-    }
-    Tensor bytes = Tensor.allocate(DType.UINT8, length.getLong(0));
-    recv(bytes, peer);
-    return codec.decode(bytes.segment().toArray(ValueLayout.JAVA_BYTE));
-  }
+  <T> T recvObject(int peer, Codec<T> codec, int maxBytes);
 
   // Groups
 

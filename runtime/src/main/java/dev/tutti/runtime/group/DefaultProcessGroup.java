@@ -371,6 +371,18 @@ final class DefaultProcessGroup implements ProcessGroup {
   }
 
   @Override
+  public <T> void sendObject(T value, int peer, Codec<T> codec) {
+    checks.given(OpType.SEND, "codec", codec);
+    objects.send(value, peer, codec);
+  }
+
+  @Override
+  public <T> T recvObject(int peer, Codec<T> codec, int maxBytes) {
+    checks.given(OpType.RECV, "codec", codec);
+    return objects.recv(peer, codec, maxBytes);
+  }
+
+  @Override
   public <T> T scatterObject(List<T> values, int root, Codec<T> codec) {
     checks.given(OpType.SCATTER, "codec", codec);
     checks.rank(OpType.SCATTER, "root", root);

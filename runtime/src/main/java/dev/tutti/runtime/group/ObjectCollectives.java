@@ -8,6 +8,10 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.locks.Lock;
+import java.util.concurrent.locks.ReentrantLock;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -15,6 +19,8 @@ import org.jspecify.annotations.Nullable;
  */
 final class ObjectCollectives {
   private final ProcessGroup group;
+  private final Map<Integer, Lock> receiving = new ConcurrentHashMap<>();
+  private final Map<Integer, Lock> sending = new ConcurrentHashMap<>();
 
   ObjectCollectives(ProcessGroup group) {
     this.group = group;
@@ -78,6 +84,41 @@ final class ObjectCollectives {
     Tensor own = Tensor.allocate(DType.UINT8, longest);
     group.scatter(own, encoded.stream().map(bytes -> padded(bytes, longest)).toList(), root);
     return codec.decode(bytes(own, lengths.getLong(group.rank())));
+  }
+
+  <T> void send(T value, int peer, Codec<T> codec) {
+    byte[] bytes = codec.encode(value);
+    Lock lock = sending.computeIfAbsent(peer, to -> new ReentrantLock());
+    lock.lock();
+    try {
+      group.send(Tensor.of((long) bytes.length), peer);
+      group.send(Tensor.ofUint8(bytes), peer);
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  <T> T recv(int peer, Codec<T> codec, int maxBytes) {
+    if (maxBytes < 0) {
+      throw new IllegalArgumentException("maxBytes must not be negative, but is " + maxBytes);
+    }
+    Tensor length = Tensor.allocate(DType.INT64, 1);
+    Lock lock = receiving.computeIfAbsent(peer, from -> new ReentrantLock());
+    lock.lock();
+    try {
+      group.recv(length, peer);
+      long announced = length.getLong(0);
+      if (announced < 0 || announced > maxBytes) {
+        throw new IllegalStateException(
+            "recvObject on rank %d: rank %d announced an object of %d bytes, not of 0 to %d; did it call sendObject?"
+                .formatted(group.rank(), peer, announced, maxBytes));
+      }
+      Tensor content = Tensor.allocate(DType.UINT8, announced);
+      group.recv(content, peer);
+      return codec.decode(bytes(content, announced));
+    } finally {
+      lock.unlock();
+    }
   }
 
   private static <T> T required(@Nullable T value) {

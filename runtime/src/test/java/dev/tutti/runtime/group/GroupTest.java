@@ -27,6 +27,9 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReference;
@@ -125,6 +128,58 @@ class GroupTest {
           Tensor tensor = Tensor.of(1f);
           group.allReduce(tensor);
           assertThat(tensor.toFloatArray()).containsExactly(2);
+          return null;
+        });
+  }
+
+  @Test
+  void anObjectThatIsTooLongIsRefusedAndMayBeReceivedAfterwards() throws Exception {
+    world(
+        2,
+        group -> {
+          if (group.rank() == 0) {
+            group.sendObject(new byte[] {1, 2, 3}, 1, Codec.BYTES);
+            group.sendObject(new byte[] {4, 5}, 1, Codec.BYTES);
+          } else {
+            assertThatThrownBy(() -> group.recvObject(0, Codec.BYTES, 2))
+                .isInstanceOf(IllegalStateException.class)
+                .hasMessageContaining("rank 0 announced an object of 3 bytes, not of 0 to 2");
+            Tensor bytes = Tensor.allocate(DType.UINT8, 3);
+            group.recv(bytes, 0);
+            assertThat(bytes.getLong(2)).isEqualTo(3);
+            assertThat(group.recvObject(0, Codec.BYTES, 2)).containsExactly(4, 5);
+            assertThatThrownBy(() -> group.recvObject(0, Codec.BYTES, -1))
+                .isInstanceOf(IllegalArgumentException.class);
+          }
+          return null;
+        });
+  }
+
+  /** Threads of a rank send to the same peer, in any order; no length meets another's bytes. */
+  @Test
+  void threadsMayExchangeObjectsAtTheSameTime() throws Exception {
+    int threads = 8;
+    world(
+        2,
+        group -> {
+          List<Future<Integer>> lengths = new ArrayList<>();
+          try (ExecutorService each = Executors.newVirtualThreadPerTaskExecutor()) {
+            for (int i = 0; i < threads; i++) {
+              byte[] own = new byte[i];
+              lengths.add(
+                  each.submit(
+                      () -> {
+                        if (group.rank() == 0) {
+                          group.sendObject(own, 1, Codec.BYTES);
+                          return own.length;
+                        }
+                        return group.recvObject(0, Codec.BYTES).length;
+                      }));
+            }
+          }
+          assertThat(lengths)
+              .extracting(Future::resultNow)
+              .containsExactlyInAnyOrder(0, 1, 2, 3, 4, 5, 6, 7);
           return null;
         });
   }
