@@ -117,7 +117,7 @@ final class Agreement {
       try {
         return new Outcome(message(DONE, task.run()), null);
       } catch (IOException | RuntimeException | Error e) {
-        String text = " on host " + hostName() + ": " + describe(e);
+        String text = " on host " + hostName() + ": " + withRemedy(describe(e));
         return new Outcome(message(FAILED, text.getBytes(StandardCharsets.UTF_8)), e);
       }
     }
@@ -149,6 +149,16 @@ final class Agreement {
           String.valueOf(failed.getMessage());
       default -> e.toString();
     };
+  }
+
+  private static String withRemedy(String failure) {
+    if (failure.endsWith("No space left on device") || failure.endsWith("Disk quota exceeded")) {
+      return failure + "; free space there, or keep fewer checkpoints";
+    }
+    if (failure.endsWith("Read-only file system")) {
+      return failure + "; choose a folder that can be written";
+    }
+    return failure;
   }
 
   static String hostName() {

@@ -441,7 +441,7 @@ class CheckpointsTest {
     assertAll(
         failures,
         "saving step 2 failed: rank " + rank + " on host",
-        ".safetensors: No space left on device");
+        ".safetensors: No space left on device; free space there, or keep fewer checkpoints");
     assertThat(names(folder)).containsExactly(".lock", "step-1");
     Tensor weight = filled(0, 3, 5);
     assertThat(failures(2, model(weight, filled(0, 5)))).containsOnlyNulls();
