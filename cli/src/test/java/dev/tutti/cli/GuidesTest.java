@@ -19,7 +19,7 @@ class GuidesTest {
 
   @ParameterizedTest
   @CsvSource({
-    "gpus.md, 3",
+    "gpus.md, 4",
     "stores.md, 2",
     "embedding.md, 3",
     "interop.md, 2",
