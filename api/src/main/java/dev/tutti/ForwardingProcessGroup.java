@@ -240,6 +240,11 @@ public abstract class ForwardingProcessGroup implements ProcessGroup {
   }
 
   @Override
+  public Optional<ProcessGroup> subgroup(List<Integer> ranks, SubgroupOptions options) {
+    return delegate().subgroup(ranks, options);
+  }
+
+  @Override
   public Registration addListener(GroupListener listener) {
     return delegate().addListener(listener);
   }

@@ -666,7 +666,24 @@ public interface ProcessGroup extends AutoCloseable {
    * @throws CollectiveException naming both lists, if another rank gave a different one earlier;
    *     this group stays usable, but the new one fails on all of its ranks
    */
-  Optional<ProcessGroup> subgroup(List<Integer> ranks);
+  default Optional<ProcessGroup> subgroup(List<Integer> ranks) {
+    return subgroup(ranks, SubgroupOptions.DEFAULT);
+  }
+
+  /**
+   * Creates a group of some ranks, as {@link #subgroup(List)} does, with options. With local
+   * synchronization, ranks outside the new group may omit the call, and get an empty result at
+   * once. The same list given again makes another group. If members give different lists, the call
+   * ends at its deadline.
+   *
+   * @param ranks ranks of this group, without repeats; the new group sorts them
+   * @param options the same on all ranks that make the call
+   * @return the new group, or empty if this rank is not in it
+   * @throws IllegalArgumentException as {@link #subgroup(List)} does
+   * @throws UnsupportedOperationException if the options ask for local synchronization, and this
+   *     group is known to have PyTorch ranks
+   */
+  Optional<ProcessGroup> subgroup(List<Integer> ranks, SubgroupOptions options);
 
   // Life
 

@@ -12,6 +12,7 @@ import dev.tutti.OpType;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.Store;
+import dev.tutti.SubgroupOptions;
 import dev.tutti.Tensor;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -144,6 +145,34 @@ public interface SubgroupContract extends GroupContract {
             assertThat(ends.orElseThrow().globalRanks()).containsExactly(0, last);
             member.in(ends.orElseThrow()).assertUsable();
           }
+        });
+  }
+
+  /** Creates groups by calls of their members alone, several of the same members among them. */
+  @ContractTest(minSize = 2)
+  default void membersMakeAGroupWithoutTheOthers(ContractWorld world) throws Exception {
+    SubgroupOptions local = SubgroupOptions.DEFAULT.withLocalSynchronization();
+    world.run(
+        member -> {
+          List<Integer> tail = member.ranks().subList(1, member.size());
+          if (member.rank() > 0) {
+            ProcessGroup first = member.group().subgroup(tail.reversed(), local).orElseThrow();
+            ProcessGroup second = member.group().subgroup(tail, local).orElseThrow();
+            assertThat(first.globalRanks()).isEqualTo(tail);
+            assertThat(second.name()).isNotEqualTo(first.name());
+            member.in(second).assertUsable();
+            first.close();
+            member.in(second).assertUsable();
+            Optional<ProcessGroup> inner = second.subgroup(List.of(0), local);
+            assertThat(inner.isPresent()).isEqualTo(member.rank() == 1);
+            if (inner.isPresent()) {
+              member.in(inner.get()).assertUsable();
+            }
+            second.close();
+          } else {
+            assertThat(member.group().subgroup(tail, local)).isEmpty();
+          }
+          member.assertUsable();
         });
   }
 

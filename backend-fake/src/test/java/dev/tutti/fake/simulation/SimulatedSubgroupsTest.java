@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.tutti.CollectiveException;
 import dev.tutti.MissingRanks;
 import dev.tutti.ProcessGroup;
+import dev.tutti.SubgroupOptions;
 import dev.tutti.Tensor;
 import dev.tutti.fake.RankBody;
 import dev.tutti.fake.simulation.FaultPlan.Fault;
@@ -23,6 +24,7 @@ import org.junit.jupiter.api.parallel.Isolated;
 /** Tests, in random orders, that closed groups leave no keys, and that nobody misses a key. */
 @Isolated("threads of other tests in shared locks would bring in real time")
 class SimulatedSubgroupsTest {
+  private static final SubgroupOptions LOCAL = SubgroupOptions.DEFAULT.withLocalSynchronization();
   private static final int SEEDS = Integer.getInteger("tutti.seeds", 100);
 
   @BeforeAll
@@ -71,7 +73,7 @@ class SimulatedSubgroupsTest {
         List<Integer> ranks =
             List.of(List.of(0, 1), List.of(1, 2), List.of(0, 1, 2), List.of(2))
                 .get(common.nextInt(4));
-        switch (common.nextInt(4)) {
+        switch (common.nextInt(5)) {
           case 0 -> use(group.split(group.rank() % 2, -group.rank()));
           case 1 -> use(group.split(group.rank() == 1 ? -1 : 3, 0));
           case 2 -> {
@@ -84,6 +86,7 @@ class SimulatedSubgroupsTest {
               Optional<ProcessGroup> _ = half.subgroup(ranks);
             }
           }
+          case 3 -> use(group.subgroup(ranks, LOCAL));
           default -> use(group.subgroup(ranks));
         }
         pause(random);
@@ -158,6 +161,57 @@ class SimulatedSubgroupsTest {
                   assertThat(keys(group)).isGreaterThanOrEqualTo(open);
                   made.close();
                   assertThat(keys(group)).isEqualTo(before);
+                });
+    requireAllDone(outcome, 0);
+  }
+
+  @Test
+  void membersNeedNeitherTheOthersNorOneOrderOfDisjointGroups() {
+    for (long seed = 0; seed < SEEDS / 4; seed++) {
+      SplittableRandom random = new SplittableRandom(seed);
+      List<Duration> delays = random.longs(4, 0, 20_000_000).mapToObj(Duration::ofNanos).toList();
+      Outcome outcome =
+          SimulatedWorld.of(4)
+              .withSeed(seed)
+              .run(
+                  group -> {
+                    long before = keys(group);
+                    SimulatedWorld.sleep(delays.get(group.rank()));
+                    if (group.rank() > 0) {
+                      List<Integer> own = group.rank() == 3 ? List.of(3) : List.of(1, 2);
+                      for (int i = 0; i < 2; i++) {
+                        use(group.subgroup(own, LOCAL));
+                      }
+                      ProcessGroup tail = group.subgroup(List.of(3, 1, 2), LOCAL).orElseThrow();
+                      assertThat(tail.name())
+                          .as("SHA-1 of 1_2_3_1")
+                          .isEqualTo("736781914428f04736f327d95027de1d85b686e6");
+                      use(Optional.of(tail));
+                    } else {
+                      assertThat(group.subgroup(List.of(1, 2), LOCAL)).isEmpty();
+                    }
+                    assertThat(keys(group)).isEqualTo(before);
+                  });
+      assertThat(outcome.ends())
+          .as("seed %d", seed)
+          .hasSize(4)
+          .extracting(RankEnd::failure)
+          .containsOnlyNulls();
+    }
+  }
+
+  @Test
+  void aMemberThatDoesNotComeIsNamed() {
+    Outcome outcome =
+        SimulatedWorld.of(3)
+            .withTimeout(Duration.ofSeconds(2))
+            .run(
+                group -> {
+                  if (group.rank() == 1) {
+                    assertThatThrownBy(() -> group.subgroup(List.of(1, 2), LOCAL))
+                        .isInstanceOf(CollectiveException.class)
+                        .hasMessageContaining("rank 1 did not join");
+                  }
                 });
     requireAllDone(outcome, 0);
   }

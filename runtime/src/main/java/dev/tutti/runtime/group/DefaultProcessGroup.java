@@ -13,6 +13,7 @@ import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.Registration;
 import dev.tutti.Store;
+import dev.tutti.SubgroupOptions;
 import dev.tutti.SymmetricMemory;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
@@ -413,10 +414,13 @@ final class DefaultProcessGroup implements ProcessGroup {
   }
 
   @Override
-  public Optional<ProcessGroup> subgroup(List<Integer> ranks) {
+  public Optional<ProcessGroup> subgroup(List<Integer> ranks, SubgroupOptions options) {
     group.ensureUsable(OpType.SUBGROUP);
     checks.subgroup(ranks);
-    return subgroups.subgroup(ranks);
+    checks.given(OpType.SUBGROUP, "options", options);
+    return options.isLocalSynchronization()
+        ? subgroups.ofMembers(ranks)
+        : subgroups.subgroup(ranks);
   }
 
   @Override

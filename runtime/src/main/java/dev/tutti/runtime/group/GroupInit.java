@@ -79,7 +79,7 @@ final class GroupInit {
     try {
       job.start();
       List<Integer> all = IntStream.range(0, job.size).boxed().toList();
-      group = new GroupSetUp(job, "0", all, deadline, null, null).run(timeout);
+      group = new GroupSetUp(job, "0", all, deadline, null, true, null).run(timeout);
       job.initBarrier(group);
       return new DefaultProcessGroup(group, job);
     } catch (RuntimeException e) {

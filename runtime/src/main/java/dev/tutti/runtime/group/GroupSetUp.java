@@ -36,6 +36,7 @@ final class GroupSetUp {
   private final List<Integer> ranks;
   private final long deadlineNanos;
   private final @Nullable Group parent;
+  private final boolean byAll;
   private final SetUp limits;
   private final Map<String, UninterruptedStore> stores = new LinkedHashMap<>();
   private final Map<String, BoundBackend> bound = new LinkedHashMap<>();
@@ -48,8 +49,9 @@ final class GroupSetUp {
    * @param ranks the members' ranks in the parent, or among all
    * @param deadlineNanos the deadline of all waits during set-up, in terms of the clock of this
    *     rank
-   * @param parent the group whose failures also end this one, and whose backends may create those
-   *     of this one; null if there is no other group
+   * @param parent the group whose failures also end this one, null if there is no other group
+   * @param byAll whether all ranks of the parent take part, so that the parent's backends may
+   *     create those of this group
    * @param written notes the keys that the backends write; null if they are never deleted
    */
   GroupSetUp(
@@ -58,11 +60,13 @@ final class GroupSetUp {
       List<Integer> ranks,
       long deadlineNanos,
       @Nullable Group parent,
+      boolean byAll,
       @Nullable WrittenKeys written) {
     this.job = job;
     this.ranks = ranks;
     this.deadlineNanos = deadlineNanos;
     this.parent = parent;
+    this.byAll = byAll;
     List<Integer> globalRanks =
         parent == null ? ranks : ranks.stream().map(parent.identity.globalRanks()::get).toList();
     int rank = globalRanks.indexOf(job.rank);
@@ -163,7 +167,7 @@ final class GroupSetUp {
             .onFailure(early)
             .time(job.time)
             .build();
-    BoundBackend above = parent == null ? null : parent.backends.get(type);
+    BoundBackend above = parent == null || !byAll ? null : parent.backends.get(type);
     try {
       Backend backend = above == null ? null : above.backend().createSubgroup(context, ranks);
       return backend == null ? provider.create(context) : backend;

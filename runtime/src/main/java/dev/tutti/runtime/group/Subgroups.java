@@ -17,13 +17,19 @@ import dev.tutti.runtime.rendezvous.WrittenKeys;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.PeerLateException;
 import java.nio.charset.StandardCharsets;
+import java.security.MessageDigest;
+import java.security.NoSuchAlgorithmException;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Comparator;
+import java.util.HashMap;
+import java.util.HexFormat;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.function.Supplier;
+import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
@@ -33,6 +39,7 @@ final class Subgroups {
   private final Job job;
   private final List<DefaultProcessGroup> children = new CopyOnWriteArrayList<>();
   private int count;
+  private final Map<List<Integer>, Integer> countsOfMembers = new HashMap<>();
   private volatile boolean closing;
 
   private record Member(int rank, int color, int key) {
@@ -53,9 +60,27 @@ final class Subgroups {
    */
   private synchronized String nextName() {
     count++;
-    return group.identity.isOfAllRanks()
-        ? Integer.toString(count)
-        : group.identity.name() + "." + count;
+    return qualified(Integer.toString(count));
+  }
+
+  private String qualified(String name) {
+    return group.identity.isOfAllRanks() ? name : group.identity.name() + "." + name;
+  }
+
+  /**
+   * Names a group that only its members make: a hash, as c10d's, of the ranks and the number of
+   * this call among those with the same ranks.
+   */
+  private synchronized String nextName(List<Integer> sorted) {
+    int number = countsOfMembers.merge(sorted, 1, Integer::sum);
+    String text = sorted.stream().map(rank -> rank + "_").collect(Collectors.joining()) + number;
+    try {
+      byte[] hash =
+          MessageDigest.getInstance("SHA-1").digest(text.getBytes(StandardCharsets.UTF_8));
+      return qualified(HexFormat.of().formatHex(hash));
+    } catch (NoSuchAlgorithmException e) {
+      throw new IllegalStateException("every JDK has SHA-1", e);
+    }
   }
 
   /** Tells whether a backend knows of ranks that do not answer through the store. */
@@ -72,7 +97,7 @@ final class Subgroups {
     }
     long deadline = group.time.nanoTime() + group.timeoutNanos();
     String name = nextName();
-    WrittenKeys written = noteKeys(name);
+    WrittenKeys written = noteKeys(name, group.identity.size());
     List<Integer> sorted = ranks.stream().sorted().toList();
     if (group.identity.size() > 1 && !isAlone()) {
       orFail(
@@ -82,7 +107,25 @@ final class Subgroups {
             return true;
           });
     }
-    return create(OpType.SUBGROUP, name, sorted, deadline, written);
+    return create(OpType.SUBGROUP, name, sorted, deadline, written, true);
+  }
+
+  /** Creates a group of some ranks, without those that are not in it. */
+  Optional<ProcessGroup> ofMembers(List<Integer> ranks) {
+    if (hasForeignRanks()) {
+      throw new UnsupportedOperationException(
+          ("local synchronization of a subgroup of group %s, which has PyTorch ranks: those name"
+                  + " such groups differently; use subgroup(ranks), called by all ranks")
+              .formatted(group.identity.name()));
+    }
+    if (!ranks.contains(group.identity.rank())) {
+      return Optional.empty();
+    }
+    long deadline = group.time.nanoTime() + group.timeoutNanos();
+    List<Integer> sorted = ranks.stream().sorted().toList();
+    String name = nextName(sorted);
+    WrittenKeys written = noteKeys(name, sorted.size());
+    return create(OpType.SUBGROUP, name, sorted, deadline, written, false);
   }
 
   private RankAgreement agreement(@Nullable WrittenKeys written) {
@@ -96,8 +139,8 @@ final class Subgroups {
   /**
    * Starts to note the keys of a call; null if not all ranks will say that they need them no more.
    */
-  private @Nullable WrittenKeys noteKeys(String name) {
-    return isAlone() || hasForeignRanks() ? null : job.noteKeys(name, group.identity.size());
+  private @Nullable WrittenKeys noteKeys(String name, int ranks) {
+    return isAlone() || hasForeignRanks() ? null : job.noteKeys(name, ranks);
   }
 
   /**
@@ -114,7 +157,7 @@ final class Subgroups {
     }
     long deadline = group.time.nanoTime() + group.timeoutNanos();
     String name = nextName();
-    WrittenKeys written = noteKeys(name);
+    WrittenKeys written = noteKeys(name, group.identity.size());
     List<Member> all =
         isAlone()
             ? alone(color, key)
@@ -137,7 +180,7 @@ final class Subgroups {
             .sorted(Comparator.comparingInt(Member::key).thenComparingInt(Member::rank))
             .map(Member::rank)
             .toList();
-    return create(OpType.SPLIT, name + "." + color, ranks, deadline, written);
+    return create(OpType.SPLIT, name + "." + color, ranks, deadline, written, true);
   }
 
   /**
@@ -212,8 +255,18 @@ final class Subgroups {
         .toList();
   }
 
+  /**
+   * Creates a group.
+   *
+   * @param byAll whether all ranks of this group take part, and not only the members
+   */
   private Optional<ProcessGroup> create(
-      OpType type, String name, List<Integer> ranks, long deadline, @Nullable WrittenKeys written) {
+      OpType type,
+      String name,
+      List<Integer> ranks,
+      long deadline,
+      @Nullable WrittenKeys written,
+      boolean byAll) {
     if (!ranks.contains(group.identity.rank())) {
       pass(type, ranks, deadline);
       release(written);
@@ -226,7 +279,8 @@ final class Subgroups {
           group.standing.joining(
               "the set-up of group " + name + " of ranks " + RankAgreement.text(ranks),
               () ->
-                  new GroupSetUp(job, name, ranks, deadline, group, written).run(group.timeout()));
+                  new GroupSetUp(job, name, ranks, deadline, group, byAll, written)
+                      .run(group.timeout()));
     } catch (RuntimeException e) {
       throw orFailureOfGroup(type, e);
     }

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.CallOptions;
 import dev.tutti.ProcessGroup;
+import dev.tutti.SubgroupOptions;
 import dev.tutti.Tensor;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.BackendContext;
@@ -48,6 +49,21 @@ class ForeignRanksTest {
             "1 of 2: [0, 1, 2]",
             "2 of 2: [0, 1, 2]");
     assertThat(provider.made).containsOnly("0");
+  }
+
+  @Test
+  void membersMakeNoGroupAlone() throws Exception {
+    KnowingProvider provider = new KnowingProvider();
+    SubgroupOptions local = SubgroupOptions.DEFAULT.withLocalSynchronization();
+    LocalWorld.run(
+        2,
+        provider,
+        group ->
+            assertThatThrownBy(() -> group.subgroup(List.of(0, 1), local))
+                .isInstanceOf(UnsupportedOperationException.class)
+                .hasMessageContaining("local synchronization of a subgroup of group 0")
+                .hasMessageContaining("use subgroup(ranks), called by all ranks"));
+    assertThat(provider.calls).isEmpty();
   }
 
   @Test
