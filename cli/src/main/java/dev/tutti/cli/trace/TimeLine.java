@@ -94,29 +94,26 @@ final class TimeLine {
         .entries()
         .forEach(
             (rank, entries) -> {
-              events.add(
-                  Map.of(
-                      "ph",
-                      "M",
-                      "name",
-                      "process_name",
-                      "pid",
-                      (long) rank,
-                      "args",
-                      Map.of("name", "rank " + rank)));
+              events.add(named("process_name", rank, 0, "rank " + rank));
+              for (String group : trace.groups().keySet()) {
+                long row = row(group, false);
+                events.add(named("thread_name", rank, row, "group " + group + " collectives"));
+                events.add(named("thread_name", rank, row + 1, "group " + group + " messages"));
+              }
+              events.add(named("thread_name", rank, pauseRow(), "pauses"));
               for (TraceEntry entry : entries) {
                 Map<String, Object> event = new LinkedHashMap<>();
                 event.put("ph", "X");
                 event.put("name", entry.type().label());
                 event.put("cat", entry.isMessage() ? "message" : "collective");
                 event.put("pid", (long) rank);
-                event.put("tid", (long) row(entry));
+                event.put("tid", row(entry.group(), entry.isMessage()));
                 event.put("ts", micros(entry));
                 event.put("dur", entry.nanos() / 1e3);
                 Map<String, Object> details = new LinkedHashMap<>();
                 details.put("group", entry.group());
                 details.put("sequence", entry.sequence());
-                details.put("elements", entry.numel());
+                details.put("elements", entry.elements());
                 details.put("dtype", entry.dtype());
                 details.put("path", entry.path());
                 details.put("state", entry.state());
@@ -130,7 +127,7 @@ final class TimeLine {
       event.put("name", pause.what());
       event.put("cat", "pause");
       event.put("pid", (long) pause.rank());
-      event.put("tid", 2L * trace.groups().size());
+      event.put("tid", pauseRow());
       event.put("ts", micros(pause));
       event.put("dur", pause.nanos() / 1e3);
       events.add(event);
@@ -141,9 +138,17 @@ final class TimeLine {
     return JsonWriter.write(all);
   }
 
-  private int row(TraceEntry entry) {
-    int group = trace.groups().headMap(entry.group()).size();
-    return 2 * group + (entry.isMessage() ? 1 : 0);
+  private long row(String group, boolean isMessage) {
+    return 2L * trace.groups().headMap(group).size() + (isMessage ? 1 : 0);
+  }
+
+  private long pauseRow() {
+    return 2L * trace.groups().size();
+  }
+
+  private static Map<String, Object> named(String what, int rank, long row, String name) {
+    return Map.of(
+        "ph", "M", "name", what, "pid", (long) rank, "tid", row, "args", Map.of("name", name));
   }
 
   /**

@@ -1,6 +1,8 @@
 package dev.tutti.cli.trace;
 
+import dev.tutti.DType;
 import dev.tutti.OpType;
+import java.util.Arrays;
 import java.util.List;
 
 /**
@@ -51,6 +53,15 @@ record TraceEntry(
 
   boolean isCompleted() {
     return state.equals(COMPLETED);
+  }
+
+  /** Returns the number of elements, also where an event has the number of their bytes. */
+  long elements() {
+    return Arrays.stream(DType.values())
+        .filter(type -> type.label().equals(dtype))
+        .mapToLong(type -> numel / type.byteSize())
+        .findFirst()
+        .orElse(numel);
   }
 
   /** Tells whether {@link #nanos} is the time that the operation took. */

@@ -3,6 +3,7 @@ package dev.tutti.cli.trace;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.CallOptions;
+import dev.tutti.DType;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.cli.Main;
@@ -59,6 +60,53 @@ class JdkRecordingTest {
         .containsPattern("(?m)^ *0 +1 ")
         .containsPattern("(?m)^ *1 +1 ")
         .contains("allReduce (1x)");
+  }
+
+  @Test
+  void perfettoGetsNamesOfRowsAndNumbersOfElements() throws Exception {
+    record(
+        "job.jfr",
+        2,
+        group -> {
+          group.allReduce(Tensor.allocate(DType.FLOAT32, 100_000));
+          if (group.rank() == 0) {
+            group.send(Tensor.of(1d, 2d, 3d), 1, 0);
+          } else {
+            group.recv(Tensor.of(0d, 0d, 0d), 0, 0);
+          }
+          group.diagnostics().dumpFlightRecord(folder.resolve("records/rank_"));
+        });
+    assertThat(slices("job.jfr"))
+        .containsExactlyInAnyOrder(
+            "rank 0, group 0 collectives: allReduce of 100000 float32",
+            "rank 1, group 0 collectives: allReduce of 100000 float32",
+            "rank 0, group 0 messages: send of 3 float64",
+            "rank 1, group 0 messages: recv of 3 float64");
+    assertThat(slices("records"))
+        .containsExactlyInAnyOrder(
+            "rank 0, group 0 collectives: allReduce of 100000 Float",
+            "rank 1, group 0 collectives: allReduce of 100000 Float",
+            "rank 0, group 0 messages: send of 3 Double",
+            "rank 1, group 0 messages: recv of 3 Double");
+  }
+
+  /** Returns the operations that a file for Perfetto shows, and where. */
+  private List<String> slices(String of) throws IOException {
+    Path events = folder.resolve("events.json");
+    String[] arguments = {"trace", folder.resolve(of).toString(), "--perfetto", events.toString()};
+    assertThat(terminal.tutti(Map.of(), arguments)).as(terminal.err()).isZero();
+    return TraceEvents.read(events).stream()
+        .filter(slice -> slice.args().containsKey("elements"))
+        .map(
+            slice ->
+                "%s, %s: %s of %s %s"
+                    .formatted(
+                        slice.process(),
+                        slice.thread(),
+                        slice.name(),
+                        slice.args().get("elements"),
+                        slice.args().get("dtype")))
+        .toList();
   }
 
   @Test
