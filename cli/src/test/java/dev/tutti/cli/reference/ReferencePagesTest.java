@@ -13,9 +13,7 @@ import org.junit.jupiter.api.Timeout;
 /** Keeps the pages of settings and of the command line in sync with the code, or writes them. */
 @Timeout(60)
 class ReferencePagesTest {
-  private static final String REWRITE =
-      "mvn test -pl cli -am -Dtest=ReferencePagesTest -Dsurefire.failIfNoSpecifiedTests=false"
-          + " -Dtutti.writeDocs=true";
+  private static final String REWRITE = "./t ReferencePagesTest -Dtutti.writeDocs=true";
 
   @Test
   void settingsAreThoseOfTheCode() throws IOException {
