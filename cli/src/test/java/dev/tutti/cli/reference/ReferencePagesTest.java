@@ -7,13 +7,31 @@ import dev.tutti.runtime.settings.SettingNames;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
+import java.util.SortedSet;
+import java.util.TreeSet;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** Keeps the pages of settings and of the command line in sync with the code, or writes them. */
+/** Keeps the pages of settings, command line and API in sync with the code, or writes them. */
 @Timeout(60)
 class ReferencePagesTest {
   private static final String REWRITE = "./t ReferencePagesTest -Dtutti.writeDocs=true";
+
+  /** One type of each module that exports packages to all others. */
+  private static final List<String> MODULES =
+      List.of(
+          "dev.tutti.ProcessGroup",
+          "dev.tutti.cpu.HostReducer",
+          "dev.tutti.store.HashStore",
+          "dev.tutti.kernels.AllReduceLimits",
+          "dev.tutti.fake.FakeProvider",
+          "dev.tutti.gloo.GlooProvider",
+          "dev.tutti.gradients.GradientReducer",
+          "dev.tutti.checkpoint.Checkpoints",
+          "dev.tutti.cuda.Cuda",
+          "dev.tutti.aeron.AeronStore",
+          "dev.tutti.aeron.cluster.AeronClusterStore");
 
   @Test
   void settingsAreThoseOfTheCode() throws IOException {
@@ -35,6 +53,37 @@ class ReferencePagesTest {
   void everyCommandIsThere() {
     assertThat(CommandLinePage.text())
         .contains("## tutti\n", "## tutti run\n", "## tutti store serve\n", "--nproc");
+  }
+
+  @Test
+  void signaturesAreThoseOnRecord() throws Exception {
+    Path page = SourceTree.root().resolve("docs/reference/api.txt");
+    SortedSet<String> now = PublicApi.of(MODULES);
+    if (Boolean.getBoolean("tutti.writeDocs")) {
+      Files.writeString(page, String.join("\n", now) + "\n");
+    }
+    SortedSet<String> before = new TreeSet<>(Files.readAllLines(page));
+    SortedSet<String> differences = new TreeSet<>();
+    before.stream().filter(line -> !now.contains(line)).forEach(x -> differences.add("- " + x));
+    now.stream().filter(line -> !before.contains(line)).forEach(x -> differences.add("+ " + x));
+    assertThat(differences)
+        .as(
+            "docs/reference/api.txt differs from the code. A line that goes or changes is an"
+                + " incompatible change unless it has @Incubating: add the change and its"
+                + " replacement to CHANGELOG.md. This writes the page anew: %s",
+            REWRITE)
+        .isEmpty();
+  }
+
+  @Test
+  void typesMembersAndMarksAreThere() throws Exception {
+    assertThat(PublicApi.of(MODULES))
+        .contains(
+            "dev.tutti.SubgroupOptions: public boolean SubgroupOptions.isLocalSynchronization()",
+            "dev.tutti.OpType: public static final OpType OpType.SEND",
+            "dev.tutti.StreamBlock: @Incubating public abstract interface StreamBlock :"
+                + " AutoCloseable")
+        .noneMatch(line -> line.startsWith("dev.tutti.runtime."));
   }
 
   private static void assertIsPage(String name, String text) throws IOException {
