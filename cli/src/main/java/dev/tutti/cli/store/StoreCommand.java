@@ -50,7 +50,7 @@ public final class StoreCommand implements Runnable {
       paramLabel = "URL",
       scope = ScopeType.INHERIT,
       description =
-          "URL of the store, such as tcp://host:29500, aeron://host:29500 or"
+          "URL of the store: tcp://host:29500, aeron://host:29500 or"
               + " aeron-cluster://a:29500,b:29500,c:29500. Default: from TUTTI_STORE, MASTER_ADDR"
               + " and MASTER_PORT.")
   private @Nullable String at;

@@ -58,7 +58,7 @@ public final class TraceCommand implements Callable<Integer> {
   @Option(
       names = "--perfetto",
       paramLabel = "FILE",
-      description = "Write trace events for ui.perfetto.dev or chrome://tracing.")
+      description = "Write events for ui.perfetto.dev or chrome://tracing.")
   private @Nullable Path perfetto;
 
   private final Terminal terminal;

@@ -86,6 +86,12 @@ class ReferencePagesTest {
         .noneMatch(line -> line.startsWith("dev.tutti.runtime."));
   }
 
+  @Test
+  void noUrlOrPortIsBrokenInTwo() {
+    assertThat(CommandLinePage.text())
+        .doesNotContainPattern("\\w(:\\n *(//|\\d)|\\.\\n +dev\\b)|\\[:\\s");
+  }
+
   private static void assertIsPage(String name, String text) throws IOException {
     Path page = SourceTree.root().resolve("docs/reference").resolve(name);
     if (Boolean.getBoolean("tutti.writeDocs")) {
