@@ -13,7 +13,8 @@ final class StackFrames {
   /** The packages whose frames are internal; frames of what users call remain. */
   private static final Pattern INSIDE =
       Pattern.compile(
-          "(?:\\S*/)?(?:dev\\.tutti\\.(?:runtime|cpu|spi|store|gloo|cuda|aeron|fake)\\."
+          "(?:\\S*/)?(?:dev\\.tutti\\.(?:runtime|cpu|spi|store|gloo|cuda|aeron|fake"
+              + "|gradients|checkpoint|djl|pytorch|spark|lightgbm|guice|micrometer)\\."
               + "|jdk\\.internal\\.|java\\.base/(?:java\\.util\\.concurrent|java\\.lang\\.Thread)).*");
 
   private StackFrames() {}

@@ -116,6 +116,9 @@ class PrefixedOutputTest {
             "\tat dev.tutti.runtime/dev.tutti.runtime.group.Group.call(Group.java:7)"
                 .getBytes(UTF_8),
             "\tat dev.tutti.gloo.transport.Pair.read(Pair.java:1)".getBytes(UTF_8),
+            "\tat dev.tutti.gradients.GradientReducer.await(GradientReducer.java:1)"
+                .getBytes(UTF_8),
+            "\tat dev.tutti.djl.DataParallelListener.onTrainingBatch(A.java:1)".getBytes(UTF_8),
             "\tat dev.tutti.ProcessGroup.allReduce(ProcessGroup.java:9)".getBytes(UTF_8),
             "\tat Train.main(Train.java:3)".getBytes(UTF_8));
     output(false).lines(1, Channel.ERR, trace);
@@ -123,13 +126,13 @@ class PrefixedOutputTest {
         .isEqualTo(
             """
             [rank1] dev.tutti.PeerFailedException: rank 1 is gone
-            [rank1] \t... 2 frames of Tutti (--debug)
+            [rank1] \t... 4 frames of Tutti (--debug)
             [rank1] \tat dev.tutti.ProcessGroup.allReduce(ProcessGroup.java:9)
             [rank1] \tat Train.main(Train.java:3)
             """);
     err.reset();
     new PrefixedOutput(new PrintStream(out), new PrintStream(err), false, true)
         .lines(1, Channel.ERR, trace);
-    assertThat(err.toString(UTF_8).lines()).hasSize(5).allMatch(line -> !line.contains("..."));
+    assertThat(err.toString(UTF_8).lines()).hasSize(7).allMatch(line -> !line.contains("..."));
   }
 }
