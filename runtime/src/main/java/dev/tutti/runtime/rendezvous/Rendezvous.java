@@ -121,8 +121,14 @@ public final class Rendezvous {
     }
     URI url = parse(place);
     Map<String, String> query = query(url);
-    int rank = number(options.rank(), () -> query.get("rank"), place, "rank");
-    int size = number(options.size(), () -> query.get("world_size"), place, "world_size");
+    int rank =
+        number(options.rank(), () -> inUrl(query, "rank", RuntimeSettings.RANK), place, "rank");
+    int size =
+        number(
+            options.size(),
+            () -> inUrl(query, "world_size", RuntimeSettings.WORLD_SIZE),
+            place,
+            "world_size");
     return open(url, rank, size, rank == 0, RANK_0);
   }
 
@@ -214,6 +220,14 @@ public final class Rendezvous {
     return inQuery == null ? variable(setting) : inQuery;
   }
 
+  /** Returns what the URL of a store says, or else what a launcher has set. */
+  private @Nullable String inUrl(Map<String, String> query, String key, Setting<String> setting) {
+    String inQuery = query.get(key);
+    return inQuery == null
+        ? settings.text(setting.name()).map(String::strip).orElse(null)
+        : inQuery;
+  }
+
   private String variable(Setting<String> setting) {
     // Lines of files from Windows end with a carriage return, which nobody sees.
     return settings
@@ -303,7 +317,8 @@ public final class Rendezvous {
     String text = otherwise.get();
     if (text == null || text.isEmpty()) {
       throw new RendezvousException(
-          "%s: %s is missing; add ?rank=R&world_size=N to the URL, or give both as options"
+          ("%s: %s is missing; set RANK and WORLD_SIZE as launchers do, add ?rank=R&world_size=N to"
+                  + " the URL, or give both as options")
               .formatted(place, name));
     }
     try {

@@ -148,6 +148,19 @@ class RendezvousTest {
         .hasMessageContaining(message);
   }
 
+  @Test
+  void aUrlWithoutARankTakesThatOfTheLauncher(@TempDir Path folder) {
+    String url = folder.resolve("store").toUri().toString();
+    Map<String, String> environment = Map.of("RANK", " 0\r", "WORLD_SIZE", "1");
+    try (ProcessGroup group = ProcessGroup.init(options(environment).withInitMethod(url))) {
+      assertThat(group.size()).isOne();
+    }
+    assertThatThrownBy(
+            () -> ProcessGroup.init(options(environment).withInitMethod(url + "?rank=7")))
+        .isInstanceOf(RendezvousException.class)
+        .hasMessageContaining("rank must be in 0..0, not 7");
+  }
+
   @ParameterizedTest
   @CsvSource({"rank_0.invalid", "::1", "[::1]", "127.0.0.1"})
   void triesEveryKindOfHost(String host) {
