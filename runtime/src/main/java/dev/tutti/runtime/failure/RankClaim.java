@@ -46,6 +46,12 @@ public final class RankClaim {
       holder = swap.value();
     }
     if (!swap.stored() && holder != null && !Arrays.equals(holder, self)) {
+      if (isThisProcess(holder)) {
+        throw new RendezvousException(
+            ("rank %d has already joined this job, in this same process (%s). Call init() once, and"
+                    + " get further groups from split() or subgroup() of the first")
+                .formatted(rank, Printable.decode(holder)));
+      }
       throw new RendezvousException(
           "rank "
               + rank
@@ -56,11 +62,21 @@ public final class RankClaim {
     }
   }
 
+  private static boolean isThisProcess(byte[] holder) {
+    return processHere(holder) == ProcessHandle.current().pid();
+  }
+
   private static boolean isGone(byte[] holder) {
+    long process = processHere(holder);
+    return process >= 0 && ProcessHandle.of(process).isEmpty();
+  }
+
+  /** Returns the process of a holder on this host, or -1 if the holder is elsewhere. */
+  private static long processHere(byte[] holder) {
     Matcher process = HOLDER.matcher(new String(holder, StandardCharsets.UTF_8));
-    return process.matches()
-        && process.group(2).equals(host())
-        && ProcessHandle.of(Long.parseLong(process.group(1))).isEmpty();
+    return process.matches() && process.group(2).equals(host())
+        ? Long.parseLong(process.group(1))
+        : -1;
   }
 
   /** Returns the name of this host, and identifies the processes that can be seen here. */

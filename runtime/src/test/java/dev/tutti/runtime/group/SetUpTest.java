@@ -40,7 +40,7 @@ class SetUpTest {
   }
 
   @Test
-  void aSecondProcessOfARankIsRefusedAtOnceAndDisturbsNobody() throws Exception {
+  void aSecondInitOfARankIsRefusedAtOnceAndDisturbsNobody() throws Exception {
     HashStore store = new HashStore();
     LocalProvider provider = new LocalProvider();
     List<Float> sums =
@@ -54,9 +54,12 @@ class SetUpTest {
                 assertThatThrownBy(() -> ProcessGroup.init(options.withRank(1)))
                     .isInstanceOf(RendezvousException.class)
                     .hasMessageStartingWith(
-                        "rank 1 has already joined this job: process "
+                        "rank 1 has already joined this job, in this same process (process "
                             + ProcessHandle.current().pid()
-                            + " on ");
+                            + " on ")
+                    .hasMessageEndingWith(
+                        "Call init() once, and get further groups from split() or subgroup() of"
+                            + " the first");
                 assertThat(store.check(List.of("tutti/0/left/1"))).isFalse();
               }
               return sumOfRanks(options);
