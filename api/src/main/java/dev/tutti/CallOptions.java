@@ -1,5 +1,6 @@
 package dev.tutti;
 
+import dev.tutti.spi.Printable;
 import java.io.InvalidObjectException;
 import java.io.Serializable;
 import java.time.Duration;
@@ -112,7 +113,7 @@ public final class CallOptions implements Serializable {
   @Override
   public String toString() {
     return "CallOptions[timeout="
-        + (timeout == null ? "the group's" : timeout)
+        + (timeout == null ? "the group's" : Printable.time(timeout))
         + ", async="
         + async
         + ", algorithm="

@@ -1,6 +1,7 @@
 package dev.tutti;
 
 import dev.tutti.spi.BackendProvider;
+import dev.tutti.spi.Printable;
 import dev.tutti.spi.Time;
 import java.io.IOException;
 import java.io.NotSerializableException;
@@ -68,8 +69,8 @@ public final class GroupOptions implements Serializable {
 
   /**
    * Sets where the ranks meet: {@code env://}, {@code tcp://host:port?rank=0&world_size=2}, {@code
-   * file:///path?rank=0&world_size=2}, or a scheme that a store provider adds. The default is
-   * {@code env://}.
+   * file:///path?rank=0&world_size=2}, or a scheme that a store provider adds. Without rank and
+   * world_size, they are those of RANK and WORLD_SIZE. The default is {@code env://}.
    *
    * @param url the URL of the meeting place
    */
@@ -228,7 +229,7 @@ public final class GroupOptions implements Serializable {
     store().ifPresent(store -> text.add("store " + store.getClass().getSimpleName()));
     rank().ifPresent(rank -> text.add("rank " + rank));
     size().ifPresent(size -> text.add("size " + size));
-    timeout().ifPresent(timeout -> text.add("timeout " + timeout));
+    timeout().ifPresent(timeout -> text.add("timeout " + Printable.time(timeout)));
     device().ifPresent(device -> text.add("device " + device));
     if (fields.settings != null) {
       text.add("settings given");

@@ -22,7 +22,7 @@ final class CallOptionsTest {
     assertThat(ring.isAsync()).isTrue();
     assertThat(ring.algorithm()).hasValue("ring");
     assertThat(ring.withTimeout(Duration.ofSeconds(2)))
-        .hasToString("CallOptions[timeout=PT2S, async=true, algorithm=ring]");
+        .hasToString("CallOptions[timeout=2 s, async=true, algorithm=ring]");
   }
 
   @Test

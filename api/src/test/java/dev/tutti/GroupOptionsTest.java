@@ -19,7 +19,7 @@ class GroupOptionsTest {
   @Test
   void describesWhatWasSaidButNotTheToken() {
     assertThat(options("secret"))
-        .hasToString("GroupOptions[backend gloo, rank 1, size 2, timeout PT5S, settings given]");
+        .hasToString("GroupOptions[backend gloo, rank 1, size 2, timeout 5 s, settings given]");
     assertThat(GroupOptions.DEFAULT).hasToString("GroupOptions[]");
   }
 

@@ -1,6 +1,9 @@
 package dev.tutti.spi;
 
+import java.math.BigDecimal;
+import java.math.RoundingMode;
 import java.nio.charset.StandardCharsets;
+import java.time.Duration;
 
 /**
  * Text that comes from a peer, a store or a file, made safe for terminals and logs. Characters that
@@ -35,6 +38,23 @@ public final class Printable {
    */
   public static String decode(byte[] utf8) {
     return line(new String(utf8, StandardCharsets.UTF_8));
+  }
+
+  /**
+   * Formats a duration for people, such as 90 s, 250 ms or 0.21 ms: in seconds with three decimals,
+   * or in milliseconds with two, without zeros at the end.
+   *
+   * @param duration any duration
+   */
+  public static String time(Duration duration) {
+    boolean isLong = duration.abs().compareTo(Duration.ofSeconds(1)) >= 0;
+    BigDecimal seconds =
+        BigDecimal.valueOf(duration.getSeconds()).add(BigDecimal.valueOf(duration.getNano(), 9));
+    BigDecimal rounded =
+        isLong
+            ? seconds.setScale(3, RoundingMode.HALF_EVEN)
+            : seconds.movePointRight(3).setScale(2, RoundingMode.HALF_EVEN);
+    return rounded.stripTrailingZeros().toPlainString() + (isLong ? " s" : " ms");
   }
 
   private static String escape(String text, boolean hasLines) {

@@ -4,7 +4,10 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.StoreException;
+import java.time.Duration;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 
 class PrintableTest {
   @Test
@@ -28,6 +31,22 @@ class PrintableTest {
     assertThat(Printable.lines("a\r\nb")).isEqualTo("a\\r\nb");
     assertThat(Printable.decode("é\n".getBytes(UTF_8))).isEqualTo("é\\n");
     assertThat(Printable.decode(new byte[] {'a', (byte) 0xff})).isEqualTo("a\ufffd");
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "0, 0 ms",
+    "206895, 0.21 ms",
+    "5000000, 5 ms",
+    "250000000, 250 ms",
+    "-250000000, -250 ms",
+    "999999999, 1000 ms",
+    "1000000000, 1 s",
+    "1500400000, 1.5 s",
+    "5400000000000, 5400 s"
+  })
+  void timesHaveAUnit(long nanos, String text) {
+    assertThat(Printable.time(Duration.ofNanos(nanos))).isEqualTo(text);
   }
 
   @Test

@@ -6,6 +6,7 @@ import dev.tutti.cpu.wait.Uninterrupted;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.Operation;
 import dev.tutti.spi.PeerLostException;
+import dev.tutti.spi.Printable;
 import dev.tutti.spi.Time;
 import java.util.ArrayList;
 import java.util.List;
@@ -175,7 +176,11 @@ final class Hub {
       if (left <= 0) {
         String missing = Ranks.list(size, peer -> members[peer] == null);
         String text =
-            missing + " did not join threaded group " + group + " within " + context.timeout();
+            missing
+                + " did not join threaded group "
+                + group
+                + " within "
+                + Printable.time(context.timeout());
         fail(() -> new TimeoutException(text), -1);
         check(rank);
       }

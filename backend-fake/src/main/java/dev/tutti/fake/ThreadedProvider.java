@@ -9,6 +9,7 @@ import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.BackendProvider;
 import dev.tutti.spi.PeerLostException;
 import dev.tutti.spi.PeerMismatchException;
+import dev.tutti.spi.Printable;
 import dev.tutti.spi.Time;
 import java.nio.charset.StandardCharsets;
 import java.util.HexFormat;
@@ -106,7 +107,7 @@ public final class ThreadedProvider implements BackendProvider {
       throw (TimeoutException)
           new TimeoutException(
                   "rank 0 did not join threaded group %s within %s"
-                      .formatted(context.group(), context.timeout()))
+                      .formatted(context.group(), Printable.time(context.timeout())))
               .initCause(e);
     }
     String name = new String(id, StandardCharsets.UTF_8);

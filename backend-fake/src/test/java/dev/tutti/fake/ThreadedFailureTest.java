@@ -374,7 +374,7 @@ class ThreadedFailureTest {
     try (HashStore store = new HashStore()) {
       assertThatThrownBy(() -> create(0, 3, store, Duration.ofMillis(100)))
           .isInstanceOf(TimeoutException.class)
-          .hasMessage("ranks 1, 2 did not join threaded group test within PT0.1S");
+          .hasMessage("ranks 1, 2 did not join threaded group test within 100 ms");
       // Rank 0 closed the world, so rank 1 is told that.
       assertThatThrownBy(() -> create(1, 3, store, Duration.ofSeconds(5)))
           .isInstanceOf(PeerLostException.class)
@@ -435,7 +435,7 @@ class ThreadedFailureTest {
     try (HashStore store = new HashStore()) {
       assertThatThrownBy(() -> create(1, 2, store, Duration.ofMillis(100)))
           .isInstanceOf(TimeoutException.class)
-          .hasMessage("rank 0 did not join threaded group test within PT0.1S");
+          .hasMessage("rank 0 did not join threaded group test within 100 ms");
     }
   }
 

@@ -1,5 +1,6 @@
 package dev.tutti.gradients;
 
+import dev.tutti.spi.Printable;
 import java.time.Duration;
 
 /**
@@ -83,6 +84,13 @@ public final class StepStatistics {
   @Override
   public String toString() {
     return "StepStatistics[steps=%d, buckets=%d, bytes=%d, step=%s, backward=%s, communication=%s, exposed=%s]"
-        .formatted(steps(), buckets(), bytes(), step(), backward(), communication(), exposed());
+        .formatted(
+            steps(),
+            buckets(),
+            bytes(),
+            Printable.time(step()),
+            Printable.time(backward()),
+            Printable.time(communication()),
+            Printable.time(exposed()));
   }
 }

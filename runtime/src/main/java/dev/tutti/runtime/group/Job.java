@@ -18,6 +18,7 @@ import dev.tutti.runtime.rendezvous.WrittenKeys;
 import dev.tutti.runtime.settings.RuntimeSettings;
 import dev.tutti.spi.BackendProvider;
 import dev.tutti.spi.PeerLateException;
+import dev.tutti.spi.Printable;
 import dev.tutti.spi.Time;
 import dev.tutti.store.PrefixStore;
 import java.lang.System.Logger.Level;
@@ -175,7 +176,7 @@ final class Job {
         .await(List.of(last), time.deadline(timeout))) {
       throw new RendezvousException(
           "rank %d/%d: only %d ranks reached the barrier after set-up within %s"
-              .formatted(rank, size, stores.root.add(key, 0), timeout));
+              .formatted(rank, size, stores.root.add(key, 0), Printable.time(timeout)));
     }
   }
 

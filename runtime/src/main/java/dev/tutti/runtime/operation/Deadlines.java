@@ -19,11 +19,4 @@ public final class Deadlines {
   public static Duration cut(Duration duration) {
     return Duration.ofNanos(nanos(duration));
   }
-
-  /** Formats a duration for people, such as 90 s or 250 ms. */
-  public static String text(Duration duration) {
-    return duration.toMillisPart() == 0
-        ? duration.toSeconds() + " s"
-        : cut(duration).toMillis() + " ms";
-  }
 }

@@ -7,9 +7,9 @@ import dev.tutti.StoreException;
 import dev.tutti.StoreSilentException;
 import dev.tutti.StoreTimeoutException;
 import dev.tutti.TuttiException;
-import dev.tutti.runtime.operation.Deadlines;
 import dev.tutti.spi.PeerLateException;
 import dev.tutti.spi.PeerLostException;
+import dev.tutti.spi.Printable;
 import java.net.BindException;
 import java.time.Duration;
 import java.util.List;
@@ -84,7 +84,7 @@ public record InitFailure(Rendezvous.Meeting meeting, Duration timeout) {
       return (". Check that all %s ranks were started, with the same WORLD_SIZE, MASTER_ADDR and"
               + " MASTER_PORT or the same init method, that they can reach each other, and that %s"
               + " (TUTTI_TIMEOUT) is long enough")
-          .formatted(size, Deadlines.text(timeout));
+          .formatted(size, Printable.time(timeout));
     }
     if (reason instanceof PeerLostException lost && lost.peer() >= 0) {
       return ". Rank " + lost.peer() + " had joined: check its last output";

@@ -8,9 +8,9 @@ import dev.tutti.TuttiException;
 import dev.tutti.runtime.failure.AnswerTimes;
 import dev.tutti.runtime.failure.BoundedCalls;
 import dev.tutti.runtime.failure.Failures;
-import dev.tutti.runtime.operation.Deadlines;
 import dev.tutti.runtime.operation.GroupIdentity;
 import dev.tutti.spi.Bootstrap;
+import dev.tutti.spi.Printable;
 import dev.tutti.spi.Time;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -65,7 +65,7 @@ public final class StoreWait {
     } catch (Exception e) {
       throw new StoreSilentException(
           "rank %d of group %s: %s does not answer within %s"
-              .formatted(rank, group, store, Deadlines.text(limit)),
+              .formatted(rank, group, store, Printable.time(limit)),
           e);
     }
   }
