@@ -28,8 +28,15 @@ class TestScriptTest {
     Files.copy(SourceTree.root().resolve("t"), clone.resolve("t"));
     write(
         "pom.xml",
-        "<modules>\n<module>one</module>\n<module>two</module>\n</modules>\n"
-            + "<modules>\n<module>extras/three</module>\n</modules>\n");
+        """
+        <modules>
+        <module>one</module>
+        <module>two</module>
+        </modules>
+        <modules>
+        <module>extras/three</module>
+        </modules>
+        """);
     write("one/src/test/java/a/GroupTest.java", "");
     write("two/src/test/java/b/StoreTest.java", "");
     write("extras/three/src/test/java/c/SparseTest.java", "");

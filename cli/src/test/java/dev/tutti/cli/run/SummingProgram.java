@@ -37,9 +37,9 @@ final class SummingProgram {
       for (int i = 0; i < ELEMENTS; i++) {
         wrong += sums[i] == ofRanks * (i + 1) ? 0 : 1;
       }
-      System.out.printf("SUM of %d, %d wrong%n", group.size(), wrong);
+      System.out.println("SUM of %d, %d wrong".formatted(group.size(), wrong));
       group.barrier();
-      System.out.printf("RECEIVED %d%n", received());
+      System.out.println("RECEIVED " + received());
       if (victim >= 0) {
         fail(group, victim, tensor);
       }
