@@ -7,7 +7,6 @@ import dev.tutti.cpu.memory.SharedHeap;
 import dev.tutti.spi.Operation;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
-import java.lang.ref.Reference;
 
 /**
  * Reduces one part for each rank, in rank order, directly from the inputs of all ranks, if all
@@ -50,7 +49,7 @@ final class DirectReduceScatter {
       Operation op,
       MemorySegment output,
       long bytes,
-      StagedReduceScatter.Inputs inputs,
+      TensorParts inputs,
       DType dtype,
       ReduceOp.Kind kind)
       throws Exception {
@@ -86,12 +85,11 @@ final class DirectReduceScatter {
     } finally {
       reads.endLoan();
       parts[channel.rank] = MemorySegment.NULL;
-      Reference.reachabilityFence(inputs);
     }
   }
 
   /** Shows whether all parts can be seen, and where each one is. */
-  private void show(MemorySegment slot, StagedReduceScatter.Inputs inputs, long bytes) {
+  private void show(MemorySegment slot, TensorParts inputs, long bytes) {
     boolean seen = true;
     for (int peer = 0; peer < channel.size; peer++) {
       MemorySegment memory = inputs.memory(peer);

@@ -44,6 +44,9 @@ public final class ShmBackend extends GlooBackend {
   private final StagedReduceScatter reduceScatter;
   private final DirectReduceScatter directReduceScatter;
 
+  /** The inputs of a reduce-scatter. */
+  private final TensorParts parts;
+
   /**
    * Creates an instance for any number of operations.
    *
@@ -77,6 +80,7 @@ public final class ShmBackend extends GlooBackend {
     allToAll = new StagedAllToAll(channel, reads);
     reduceScatter = new StagedReduceScatter(channel);
     directReduceScatter = new DirectReduceScatter(channel, reads);
+    parts = new TensorParts(channel.size);
   }
 
   @Override
@@ -227,57 +231,30 @@ public final class ShmBackend extends GlooBackend {
   @Override
   public void reduceScatter(Operation op, Tensor output, List<Tensor> inputs, ReduceOp reduceOp)
       throws Exception {
-    reduceScatter(
-        op,
-        output,
-        reduceOp,
-        new StagedReduceScatter.Inputs() {
-          @Override
-          public MemorySegment memory(int peer) {
-            return inputs.get(peer).segment();
-          }
-
-          @Override
-          public long offset(int peer) {
-            return 0;
-          }
-        });
+    reduceScatter(op, output, reduceOp, parts.of(inputs));
   }
 
   @Override
   public void reduceScatterInto(Operation op, Tensor output, Tensor input, ReduceOp reduceOp)
       throws Exception {
-    long bytes = output.byteSize();
-    MemorySegment memory = input.segment();
-    reduceScatter(
-        op,
-        output,
-        reduceOp,
-        new StagedReduceScatter.Inputs() {
-          @Override
-          public MemorySegment memory(int peer) {
-            return memory;
-          }
-
-          @Override
-          public long offset(int peer) {
-            return peer * bytes;
-          }
-        });
+    reduceScatter(op, output, reduceOp, parts.ofEqual(input));
   }
 
-  private void reduceScatter(
-      Operation op, Tensor output, ReduceOp reduceOp, StagedReduceScatter.Inputs inputs)
+  private void reduceScatter(Operation op, Tensor output, ReduceOp reduceOp, TensorParts inputs)
       throws Exception {
     long bytes = output.byteSize();
     ReduceOp.Kind kind = reduceOp.kind();
     double factor = kind == ReduceOp.Kind.PREMUL_SUM ? reduceOp.factor() : 1;
-    channel.enter(Signature.of(OpType.REDUCE_SCATTER, output.dtype(), kind, 0, bytes));
-    op.took(DIRECT);
-    if (kind == ReduceOp.Kind.PREMUL_SUM
-        || !directReduceScatter.run(op, output.segment(), bytes, inputs, output.dtype(), kind)) {
-      op.took(STAGED);
-      reduceScatter.run(op, output.segment(), bytes, inputs, output.dtype(), kind, factor);
+    try {
+      channel.enter(Signature.of(OpType.REDUCE_SCATTER, output.dtype(), kind, 0, bytes));
+      op.took(DIRECT);
+      if (kind == ReduceOp.Kind.PREMUL_SUM
+          || !directReduceScatter.run(op, output.segment(), bytes, inputs, output.dtype(), kind)) {
+        op.took(STAGED);
+        reduceScatter.run(op, output.segment(), bytes, inputs, output.dtype(), kind, factor);
+      }
+    } finally {
+      inputs.forget();
     }
   }
 

@@ -6,7 +6,6 @@ import dev.tutti.spi.Operation;
 import dev.tutti.spi.PeerMismatchException;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
-import java.lang.ref.Reference;
 import java.util.List;
 
 /**
@@ -74,7 +73,7 @@ final class StagedAllToAll {
   void run(Operation op, List<Tensor> received, List<Tensor> sent) throws Exception {
     outputs.of(received);
     inputs.of(sent);
-    run(op, sent);
+    run(op);
   }
 
   /**
@@ -91,10 +90,10 @@ final class StagedAllToAll {
       throws Exception {
     outputs.of(output, outputRows);
     inputs.of(input, inputRows);
-    run(op, input);
+    run(op);
   }
 
-  private void run(Operation op, Object owners) throws Exception {
+  private void run(Operation op) throws Exception {
     try {
       boolean seen = areSeen();
       long longest = inputs.longest();
@@ -110,8 +109,6 @@ final class StagedAllToAll {
         exchange(op, seen ? SEEN : 0, longest);
       } finally {
         reads.endLoan();
-        // The others may read it until the operation ends.
-        Reference.reachabilityFence(owners);
       }
     } finally {
       inputs.forget();
@@ -139,8 +136,9 @@ final class StagedAllToAll {
     long piece = Parts.piece(channel.layout.stageBytes(), channel.size);
     MemorySegment[] slots = channel.beginSlots();
     show(slots[channel.rank], flags, ownLongest);
-    // The first step stages no large parts, because they may be read from their locations.
-    long step = stage(op, 0, large ? 0 : dense(ownLongest, piece));
+    // The first step stages no large parts, because they may be read from their locations. The
+    // pieces of short ones are close together, so that they share pages.
+    long step = stage(op, 0, large ? 0 : Math.min(piece, Parts.bytes(ownLongest, 1)));
     channel.publishSlot();
     if (!large) {
       copyOwn(0, piece);
@@ -152,7 +150,7 @@ final class StagedAllToAll {
     for (int peer = 0; peer < channel.size; peer++) {
       MemorySegment slot = slots[peer];
       long theirs = slot.getAtIndex(ValueLayout.JAVA_LONG, LONGEST);
-      pieces[peer] = dense(theirs, piece);
+      pieces[peer] = Math.min(piece, Parts.bytes(theirs, 1));
       longest = Math.max(longest, theirs);
       sum += slot.getAtIndex(ValueLayout.JAVA_LONG, SUM);
       common &= slot.getAtIndex(ValueLayout.JAVA_LONG, FLAGS);
@@ -192,11 +190,6 @@ final class StagedAllToAll {
       }
       channel.finish(step);
     }
-  }
-
-  /** Returns how far apart the pieces of short parts are, so that they share pages. */
-  private static long dense(long longest, long piece) {
-    return longest < piece ? (longest + Parts.LINE - 1) / Parts.LINE * Parts.LINE : piece;
   }
 
   /** Shows the sizes of all parts, what follows from them, and where the inputs are. */

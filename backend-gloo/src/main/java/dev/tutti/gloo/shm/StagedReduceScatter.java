@@ -23,22 +23,13 @@ final class StagedReduceScatter {
     this.channel = channel;
   }
 
-  /** Locates the part of this rank's input that is meant for each rank. */
-  interface Inputs {
-    /** Returns the memory that contains the part for a rank. */
-    MemorySegment memory(int peer);
-
-    /** Returns the offset of that part in the memory, in bytes. */
-    long offset(int peer);
-  }
-
   /**
    * Reduces the parts.
    *
    * @param op carries the deadline
    * @param output receives this rank's part of the result
    * @param bytes the size of each part in bytes
-   * @param inputs the parts
+   * @param inputs the parts of this rank's input that are meant for each rank
    * @param dtype the element type
    * @param kind the operator
    * @param factor the factor by which to multiply this rank's elements, for PREMUL_SUM
@@ -48,7 +39,7 @@ final class StagedReduceScatter {
       Operation op,
       MemorySegment output,
       long bytes,
-      Inputs inputs,
+      TensorParts inputs,
       DType dtype,
       ReduceOp.Kind kind,
       double factor)
@@ -82,7 +73,7 @@ final class StagedReduceScatter {
   private void fill(
       MemorySegment own,
       long piece,
-      Inputs inputs,
+      TensorParts inputs,
       long offset,
       long length,
       DType dtype,

@@ -5,7 +5,10 @@ import java.lang.foreign.MemorySegment;
 import java.util.Arrays;
 import java.util.List;
 
-/** The parts of one operation, one for each rank, reused by the next operation. */
+/**
+ * The parts of one operation, one for each rank, reused by the next operation. Their memory is
+ * reachable until they are forgotten.
+ */
 final class TensorParts {
   private final MemorySegment[] memories;
   private final long[] offsets;
@@ -24,6 +27,17 @@ final class TensorParts {
       memories[rank] = tensors.get(rank).segment();
       offsets[rank] = 0;
       sizes[rank] = tensors.get(rank).byteSize();
+    }
+    return this;
+  }
+
+  /** Takes consecutive parts of a tensor, of equal size. */
+  TensorParts ofEqual(Tensor tensor) {
+    long bytes = tensor.byteSize() / sizes.length;
+    for (int rank = 0; rank < sizes.length; rank++) {
+      memories[rank] = tensor.segment();
+      offsets[rank] = rank * bytes;
+      sizes[rank] = bytes;
     }
     return this;
   }

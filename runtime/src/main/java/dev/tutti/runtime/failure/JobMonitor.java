@@ -345,6 +345,8 @@ public final class JobMonitor implements AutoCloseable {
       if (answering != null) {
         answering.begin(inquiry);
       }
+    } else {
+      throw new IllegalStateException("unknown output: " + output);
     }
   }
 
