@@ -26,9 +26,9 @@ import java.util.function.UnaryOperator;
 public final class CudaRanks {
   private static final Map<String, String> SMALL =
       Map.of(
-          "TUTTI_CUDA_LANES",
+          "TUTTI_X_CUDA_LANES",
           "4",
-          "TUTTI_CUDA_CHUNK_BYTES",
+          "TUTTI_X_CUDA_CHUNK_BYTES",
           "2K",
           "TUTTI_CLOSE_TIMEOUT", // longer than a rank may lag behind the others
           "60s",

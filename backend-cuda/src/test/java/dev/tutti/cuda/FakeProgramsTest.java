@@ -26,9 +26,9 @@ class FakeProgramsTest {
             machine.cuda,
             2,
             Map.of(
-                "TUTTI_CUDA_LANES",
+                "TUTTI_X_CUDA_LANES",
                 "4",
-                "TUTTI_CUDA_CHUNK_BYTES",
+                "TUTTI_X_CUDA_CHUNK_BYTES",
                 "2K",
                 "TUTTI_CLOSE_TIMEOUT",
                 "10s"));

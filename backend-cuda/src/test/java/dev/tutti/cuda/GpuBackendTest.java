@@ -26,15 +26,15 @@ class GpuBackendTest {
   void threadsOnOneDevice() throws Exception {
     new CudaRanks(cuda)
         .onOneDevice()
-        .with("TUTTI_CUDA_LANES", "64")
+        .with("TUTTI_X_CUDA_LANES", "64")
         .run(2, (group, device) -> new OperationChecks(group, device).all(1, 1000, 300_001));
   }
 
   @Test
   void threadsOnAllDevices() throws Exception {
     new CudaRanks(cuda)
-        .with("TUTTI_CUDA_LANES", "128")
-        .with("TUTTI_CUDA_CHUNK_BYTES", "32K")
+        .with("TUTTI_X_CUDA_LANES", "128")
+        .with("TUTTI_X_CUDA_CHUNK_BYTES", "32K")
         .run(
             Math.max(2, Math.min(8, cuda.deviceCount())),
             (group, device) -> new OperationChecks(group, device).all(1, 1000, 300_001));

@@ -28,7 +28,7 @@ class GpuContractTest extends ProcessGroupContract {
         RANKS,
         Map.of(
             "TUTTI_CLOSE_TIMEOUT", "10s",
-            "TUTTI_CUDA_LANES", Cuda.get().deviceCount() < RANKS ? "8" : "128",
+            "TUTTI_X_CUDA_LANES", Cuda.get().deviceCount() < RANKS ? "8" : "128",
             "TORCH_SYMM_MEM_ALLOW_OVERLAPPING_DEVICES", "1"));
   }
 

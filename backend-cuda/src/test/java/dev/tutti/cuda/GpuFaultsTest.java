@@ -167,16 +167,13 @@ class GpuFaultsTest {
                     .run(2, (group, device) -> {}))
         .hasStackTraceContaining("ranks 0 and 1 have the same device");
     assertThatThrownBy(
-            () ->
-                new CudaRanks(cuda)
-                    .with("TUTTI_CUDA_IPC_DIR", "/proc")
-                    .run(2, (group, device) -> {}))
+            () -> new CudaRanks(cuda).with("TMPDIR", "/proc").run(2, (group, device) -> {}))
         .hasStackTraceContaining("is its directory writable?");
   }
 
   @Test
   void nothingIsLeftAfterAThousandGroups(@TempDir Path directory) throws Exception {
-    CudaRanks ranks = new CudaRanks(cuda).with("TUTTI_CUDA_IPC_DIR", directory.toString());
+    CudaRanks ranks = new CudaRanks(cuda).with("TMPDIR", directory.toString());
     for (int i = 0; i < CudaDevice.POOL_STREAMS; i++) {
       cycle(ranks);
     }

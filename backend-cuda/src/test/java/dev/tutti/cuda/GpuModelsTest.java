@@ -26,7 +26,7 @@ class GpuModelsTest {
         new DeviceModels(
             new CudaRanks(cuda)
                 .on(new GlooProvider(List.of(new GlooCudaProvider(() -> cuda))))
-                .with("TUTTI_GLOO_CUDA_DIRECT", direct ? "1" : "0")
+                .with("TUTTI_X_GLOO_CUDA_DIRECT", direct ? "1" : "0")
                 .within(Duration.ofSeconds(30)),
             UnaryOperator.identity());
     for (int i = 0; i < 200; i++) {

@@ -27,8 +27,8 @@ class GpuSparseTest {
   @ValueSource(ints = {2, 3, 4})
   void ranksSum(int size) throws Exception {
     new CudaRanks(cuda)
-        .with("TUTTI_CUDA_LANES", "32")
-        .with("TUTTI_CUDA_CHUNK_BYTES", "32K")
+        .with("TUTTI_X_CUDA_LANES", "32")
+        .with("TUTTI_X_CUDA_CHUNK_BYTES", "32K")
         .run(size, (group, device) -> new SparseCases(group, device, sums).all(MOST / 4));
   }
 
@@ -37,9 +37,9 @@ class GpuSparseTest {
   void ranksOfGlooSum(String direct) throws Exception {
     new CudaRanks(cuda)
         .on(new GlooProvider(List.of(new GlooCudaProvider(() -> cuda))))
-        .with("TUTTI_GLOO_CUDA_DIRECT", direct)
-        .with("TUTTI_CUDA_LANES", "32")
-        .with("TUTTI_CUDA_CHUNK_BYTES", "32K")
+        .with("TUTTI_X_GLOO_CUDA_DIRECT", direct)
+        .with("TUTTI_X_CUDA_LANES", "32")
+        .with("TUTTI_X_CUDA_CHUNK_BYTES", "32K")
         .run(2, (group, device) -> new SparseCases(group, device, sums).all(MOST / 10));
   }
 }

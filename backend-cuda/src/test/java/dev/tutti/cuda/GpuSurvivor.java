@@ -55,7 +55,7 @@ final class GpuSurvivor {
         .withProvider(onNccl ? new NcclBackendProvider() : new CudaBackendProvider())
         .withTimeout(timeout)
         .withSetting(CudaSettings.OVERLAPPING_DEVICES.name(), "1")
-        .withSetting(CudaSettings.IPC_DIRECTORY.name(), directory);
+        .withSetting("TMPDIR", directory);
   }
 
   private void workUntilFailure(String where, int rank, int size) {

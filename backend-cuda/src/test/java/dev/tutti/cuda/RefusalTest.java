@@ -73,7 +73,7 @@ class RefusalTest {
   }
 
   private CudaRanks ranks() {
-    return new CudaRanks(machine.cuda).with("TUTTI_CUDA_IPC_DIR", sockets.toString());
+    return new CudaRanks(machine.cuda).with("TMPDIR", sockets.toString());
   }
 
   @Test
@@ -105,12 +105,10 @@ class RefusalTest {
   void aGroupWhoseSocketsHaveNoDirectory() throws Exception {
     many(
         () ->
-            assertThatThrownBy(
-                    () -> ranks().with("TUTTI_CUDA_IPC_DIR", "/proc").run(2, (group, device) -> {}))
+            assertThatThrownBy(() -> ranks().with("TMPDIR", "/proc").run(2, (group, device) -> {}))
                 .isInstanceOf(TuttiException.class)
                 .hasStackTraceContaining("cannot create the socket /proc/tutti-")
-                .hasStackTraceContaining(
-                    "is its directory writable? TUTTI_CUDA_IPC_DIR sets another"));
+                .hasStackTraceContaining("is its directory writable? TMPDIR sets another"));
   }
 
   @Test
@@ -132,11 +130,10 @@ class RefusalTest {
     String deep = sockets + "/" + "d".repeat(90);
     many(
         () ->
-            assertThatThrownBy(
-                    () -> ranks().with("TUTTI_CUDA_IPC_DIR", deep).run(2, (group, device) -> {}))
+            assertThatThrownBy(() -> ranks().with("TMPDIR", deep).run(2, (group, device) -> {}))
                 .isInstanceOf(TuttiException.class)
                 .hasStackTraceContaining("the path of a socket can have 107 bytes at most")
-                .hasStackTraceContaining("choose a shorter directory (TUTTI_CUDA_IPC_DIR)"));
+                .hasStackTraceContaining("choose a shorter directory (TMPDIR)"));
   }
 
   @Test

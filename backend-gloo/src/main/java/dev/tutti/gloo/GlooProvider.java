@@ -63,7 +63,7 @@ public final class GlooProvider implements BackendProvider {
   /** How long a waiting thread polls its connections before it blocks. */
   public static final Setting<Duration> SPIN =
       Setting.duration(
-          "TUTTI_GLOO_SPIN",
+          "TUTTI_X_GLOO_SPIN",
           Duration.ofMillis(1),
           "how long a waiting thread polls before it blocks, if there are enough cores");
 
@@ -85,7 +85,7 @@ public final class GlooProvider implements BackendProvider {
   /** Whether ranks of a host share memory if other ranks of the group are on other hosts. */
   public static final Setting<Boolean> TWO_LEVEL =
       Setting.flag(
-          "TUTTI_GLOO_TWO_LEVEL",
+          "TUTTI_X_GLOO_TWO_LEVEL",
           true,
           "ranks on one host share memory even if the group spans several hosts; false on any rank"
               + " turns it off");
@@ -93,7 +93,7 @@ public final class GlooProvider implements BackendProvider {
   /** Which algorithms Tutti ranks use over sockets. */
   public static final Setting<AlgorithmTable> ALGORITHMS =
       Setting.of(
-          "TUTTI_GLOO_ALGORITHMS",
+          "TUTTI_X_GLOO_ALGORITHMS",
           "",
           "algorithms by operation and size in bytes, such as"
               + " allReduce=recursive-doubling:16K,ring;allGather=ring; rank 0's setting applies",

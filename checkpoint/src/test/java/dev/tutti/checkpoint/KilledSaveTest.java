@@ -53,7 +53,7 @@ class KilledSaveTest {
       builder.environment().put("MASTER_PORT", Integer.toString(port));
       builder.environment().put("TORCHELASTIC_USE_AGENT_STORE", "True");
       builder.environment().put("TUTTI_BACKEND", "gloo");
-      builder.environment().put("TUTTI_GLOO_SPIN", "0.02ms");
+      builder.environment().put("TUTTI_X_GLOO_SPIN", "0.02ms");
       Process process = builder.start();
       return new Rank(process, process.inputReader());
     }

@@ -35,7 +35,7 @@ public enum Worlds {
         ? given
             .withSetting("TUTTI_GLOO_SHARED_BYTES", sharedBytes)
             .withSetting("GLOO_SOCKET_IFNAME", "lo")
-            .withSetting("TUTTI_GLOO_SPIN", "0.02ms")
+            .withSetting("TUTTI_X_GLOO_SPIN", "0.02ms")
         : given;
   }
 

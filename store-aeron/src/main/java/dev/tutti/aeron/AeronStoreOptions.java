@@ -50,7 +50,7 @@ public final class AeronStoreOptions {
   /** Whether threads spin. */
   public static final Setting<Boolean> SPIN =
       Setting.flag(
-          "TUTTI_AERON_SPIN",
+          "TUTTI_X_AERON_SPIN",
           false,
           "spin while waiting for messages, never sleep; occupies whole cores");
 

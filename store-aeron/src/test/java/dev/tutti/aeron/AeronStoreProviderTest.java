@@ -87,7 +87,7 @@ class AeronStoreProviderTest {
             "TUTTI_AERON_DIR",
             "TUTTI_AERON_DRIVER",
             "TUTTI_AERON_LEASE",
-            "TUTTI_AERON_SPIN",
+            "TUTTI_X_AERON_SPIN",
             "TUTTI_TOKEN",
             "TUTTI_TLS");
     AeronStoreOptions options =
@@ -99,7 +99,7 @@ class AeronStoreProviderTest {
                     "TUTTI_AERON_TRANSPORT", "IPC",
                     "TUTTI_AERON_DIR", "/some/where",
                     "TUTTI_AERON_LEASE", "7s",
-                    "TUTTI_AERON_SPIN", "1")));
+                    "TUTTI_X_AERON_SPIN", "1")));
     assertThat(options.transport()).isEqualTo(AeronStoreOptions.Transport.IPC);
     assertThat(options.directory()).hasToString("/some/where");
     assertThat(options.lease()).isEqualTo(Duration.ofSeconds(7));

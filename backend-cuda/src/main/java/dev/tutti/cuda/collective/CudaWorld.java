@@ -162,18 +162,13 @@ public final class CudaWorld implements AutoCloseable {
    * noticed otherwise.
    */
   private static String choices(Settings settings, int size) {
-    AllReduceLimits nvlink = CudaSettings.limits(settings, size, PeerLinks.SWITCH);
-    AllReduceLimits pcie = CudaSettings.limits(settings, size, PeerLinks.PCIE);
-    return "%s=%s %s=%s %s=%s %s=%s"
+    AllReduceLimits limits = CudaSettings.limits(settings, size, PeerLinks.SWITCH);
+    return "%s=%s %s=%s"
         .formatted(
             CudaSettings.ONE_SHOT_BYTES.name(),
-            nvlink.oneShotBytes(),
+            limits.oneShotBytes(),
             CudaSettings.TWO_SHOT_BYTES.name(),
-            nvlink.twoShotBytes(),
-            CudaSettings.PCIE_ONE_SHOT_BYTES.name(),
-            pcie.oneShotBytes(),
-            CudaSettings.PCIE_TWO_SHOT_BYTES.name(),
-            pcie.twoShotBytes());
+            limits.twoShotBytes());
   }
 
   /** Returns another rank in this process and on this device, or -1. */
@@ -282,7 +277,7 @@ public final class CudaWorld implements AutoCloseable {
       IpcChannel.refuse(exchange, e, until);
       throw e;
     }
-    Path directory = CudaSettings.ipcDirectory(settings);
+    Path directory = Path.of(settings.text("TMPDIR").orElse("/tmp"));
     IpcChannel channel;
     try {
       channel = IpcChannel.open(directory, exchange, until);

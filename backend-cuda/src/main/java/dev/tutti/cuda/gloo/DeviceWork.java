@@ -30,7 +30,7 @@ public final class DeviceWork {
   /** Whether the devices of a host perform their ranks' operations themselves. */
   public static final Setting<Boolean> DIRECT =
       Setting.flag(
-          "TUTTI_GLOO_CUDA_DIRECT",
+          "TUTTI_X_GLOO_CUDA_DIRECT",
           true,
           "whether collectives of CUDA tensors in a Gloo group run on the devices, if these reach"
               + " each other's memory and every rank names its device; false on any rank"

@@ -14,7 +14,7 @@ public record PartSize(long chunkBytes) {
   /** The maximum amount of a tensor that is in flight at once. */
   public static final Setting<Long> CHUNK_BYTES =
       Setting.bytes(
-          "TUTTI_GLOO_CUDA_CHUNK_BYTES",
+          "TUTTI_X_GLOO_CUDA_CHUNK_BYTES",
           "4M",
           "maximum size of the parts (the rows of all ranks together) in which CUDA tensors are"
               + " copied to the host, exchanged there and copied back, as a pipeline; the same on"

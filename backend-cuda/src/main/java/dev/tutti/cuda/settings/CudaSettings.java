@@ -4,7 +4,6 @@ import dev.tutti.Setting;
 import dev.tutti.Settings;
 import dev.tutti.kernels.AllReduceLimits;
 import dev.tutti.kernels.PeerLinks;
-import java.nio.file.Path;
 import java.util.List;
 
 /** The settings of the CUDA backends. */
@@ -36,54 +35,33 @@ public final class CudaSettings {
               + " them, else file descriptors), fd (file descriptors), ipc (legacy handles) or"
               + " auto");
 
-  public static final Setting<String> IPC_DIRECTORY =
-      Setting.text(
-          "TUTTI_CUDA_IPC_DIR",
-          "",
-          "directory of the sockets that pass descriptors between ranks of a host; TMPDIR, else"
-              + " /tmp, if not set");
-
   public static final Setting<Integer> LANES =
       Setting.integer(
-          "TUTTI_CUDA_LANES",
+          "TUTTI_X_CUDA_LANES",
           128,
           "maximum number of blocks of a collective kernel, even, the same on all ranks;"
               + " limited to the number of a device's multiprocessors less 4");
 
   public static final Setting<String> CHUNK_BYTES =
       Setting.text(
-          "TUTTI_CUDA_CHUNK_BYTES",
+          "TUTTI_X_CUDA_CHUNK_BYTES",
           "",
           "bytes of a slot of large collectives, the same on all ranks; if not set, 32K for up to"
               + " 4 ranks, else 16K");
 
   public static final Setting<String> ONE_SHOT_BYTES =
       Setting.text(
-          "TUTTI_CUDA_ONE_SHOT_BYTES",
+          "TUTTI_X_CUDA_ONE_SHOT_BYTES",
           "",
           "maximum bytes of a one-shot all-reduce, the same on all ranks; if not set, a default"
-              + " from measurements");
+              + " from measurements, an eighth of it without NVLink");
 
   public static final Setting<String> TWO_SHOT_BYTES =
       Setting.text(
-          "TUTTI_CUDA_TWO_SHOT_BYTES",
+          "TUTTI_X_CUDA_TWO_SHOT_BYTES",
           "",
           "maximum bytes of a two-shot all-reduce, the same on all ranks; if not set, a default"
-              + " from measurements");
-
-  public static final Setting<String> PCIE_ONE_SHOT_BYTES =
-      Setting.text(
-          "TUTTI_CUDA_PCIE_ONE_SHOT_BYTES",
-          "",
-          "TUTTI_CUDA_ONE_SHOT_BYTES for groups in which some pair of GPUs has no NVLink; if not"
-              + " set, an eighth of the default for NVLink, an unmeasured estimate");
-
-  public static final Setting<String> PCIE_TWO_SHOT_BYTES =
-      Setting.text(
-          "TUTTI_CUDA_PCIE_TWO_SHOT_BYTES",
-          "",
-          "TUTTI_CUDA_TWO_SHOT_BYTES for groups in which some pair of GPUs has no NVLink; if not"
-              + " set, an eighth of the default for NVLink, an unmeasured estimate");
+              + " from measurements, an eighth of it without NVLink");
 
   /** A setting of the backend {@code nccl}, which lists it. */
   public static final Setting<Boolean> NCCL_LAZY =
@@ -100,13 +78,10 @@ public final class CudaSettings {
           SYMMETRIC_MEMORY,
           DISABLE_MULTICAST,
           SHARING,
-          IPC_DIRECTORY,
           LANES,
           CHUNK_BYTES,
           ONE_SHOT_BYTES,
-          TWO_SHOT_BYTES,
-          PCIE_ONE_SHOT_BYTES,
-          PCIE_TWO_SHOT_BYTES);
+          TWO_SHOT_BYTES);
 
   private CudaSettings() {}
 
@@ -119,18 +94,12 @@ public final class CudaSettings {
     };
   }
 
-  public static Path ipcDirectory(Settings settings) {
-    String set = settings.get(IPC_DIRECTORY);
-    return Path.of(set.isEmpty() ? settings.text("TMPDIR").orElse("/tmp") : set);
-  }
-
   /** Returns the size limits up to which each all-reduce algorithm is used. */
   public static AllReduceLimits limits(Settings settings, int ranks, PeerLinks links) {
-    boolean pcie = links == PeerLinks.PCIE;
     AllReduceLimits defaults = AllReduceLimits.of(ranks, links);
     return new AllReduceLimits(
-        bytes(settings, pcie ? PCIE_ONE_SHOT_BYTES : ONE_SHOT_BYTES, defaults.oneShotBytes()),
-        bytes(settings, pcie ? PCIE_TWO_SHOT_BYTES : TWO_SHOT_BYTES, defaults.twoShotBytes()));
+        bytes(settings, ONE_SHOT_BYTES, defaults.oneShotBytes()),
+        bytes(settings, TWO_SHOT_BYTES, defaults.twoShotBytes()));
   }
 
   public static long bytes(Settings settings, Setting<String> setting, long measured) {

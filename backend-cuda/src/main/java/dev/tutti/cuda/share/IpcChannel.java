@@ -74,7 +74,7 @@ public final class IpcChannel implements AutoCloseable {
     if (length >= FdMessage.PATH_BYTES) {
       throw new BackendException(
           ("rank %s: the path of a socket can have %s bytes at most, but %s has %s; choose a"
-                  + " shorter directory (TUTTI_CUDA_IPC_DIR)")
+                  + " shorter directory (TMPDIR)")
               .formatted(rank, FdMessage.PATH_BYTES - 1, path, length));
     }
     socket = LinuxSockets.datagramSocket();
@@ -90,7 +90,7 @@ public final class IpcChannel implements AutoCloseable {
       throw failed(
           "cannot create the socket "
               + path
-              + "; is its directory writable? TUTTI_CUDA_IPC_DIR sets another directory",
+              + "; is its directory writable? TMPDIR sets another directory",
           -bound);
     }
   }

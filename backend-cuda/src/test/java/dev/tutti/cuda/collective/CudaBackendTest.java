@@ -80,8 +80,8 @@ class CudaBackendTest {
   @Test
   void theSizeChoosesTheAlgorithm() throws Exception {
     new CudaRanks(cuda)
-        .with("TUTTI_CUDA_ONE_SHOT_BYTES", "1K")
-        .with("TUTTI_CUDA_TWO_SHOT_BYTES", "4K")
+        .with("TUTTI_X_CUDA_ONE_SHOT_BYTES", "1K")
+        .with("TUTTI_X_CUDA_TWO_SHOT_BYTES", "4K")
         .run(
             2,
             (group, device) -> {
@@ -108,7 +108,7 @@ class CudaBackendTest {
   @CsvSource({
     "switch, cuda/one-shot",
     "direct, cuda/one-shot",
-    "none, cuda/chunks",
+    "none, cuda/two-shot",
     "unknown, cuda/one-shot"
   })
   void peersWithoutNvlinkHaveLimitsOfTheirOwn(String links, String path) throws Exception {
@@ -124,13 +124,12 @@ class CudaBackendTest {
               default -> throw new BackendException("no NVML");
             });
     new CudaRanks(cuda)
-        .with("TUTTI_CUDA_ONE_SHOT_BYTES", "1K")
-        .with("TUTTI_CUDA_PCIE_ONE_SHOT_BYTES", "4")
-        .with("TUTTI_CUDA_PCIE_TWO_SHOT_BYTES", "8")
+        .with("TUTTI_X_CUDA_LANES", "32")
         .run(
             2,
             (group, device) -> {
-              sum(group, device.tensors().copyOf(Tensor.allocate(DType.FLOAT32, 256))).await();
+              Tensor tensor = Tensor.allocate(DType.FLOAT32, (512 << 10) / Float.BYTES);
+              sum(group, device.tensors().copyOf(tensor)).await();
               assertThat(group.diagnostics().usageByPath()).containsExactly(entry(path, 1L));
             });
   }
@@ -399,9 +398,9 @@ class CudaBackendTest {
 
   @Test
   void ranksOfOtherLimitsDoNotBegin() {
-    CudaRanks ranks = new CudaRanks(cuda).withOnLast("TUTTI_CUDA_ONE_SHOT_BYTES", "0");
+    CudaRanks ranks = new CudaRanks(cuda).withOnLast("TUTTI_X_CUDA_ONE_SHOT_BYTES", "0");
     assertThatThrownBy(() -> ranks.run(2, (group, device) -> {}))
-        .hasStackTraceContaining("rank 1 has TUTTI_CUDA_ONE_SHOT_BYTES=0 TUTTI_CUDA_TWO_SHOT")
+        .hasStackTraceContaining("rank 1 has TUTTI_X_CUDA_ONE_SHOT_BYTES=0 TUTTI_X_CUDA_TWO_SHOT")
         .hasStackTraceContaining("these settings must be the same on all ranks");
   }
 
@@ -575,10 +574,7 @@ class CudaBackendTest {
   @Test
   void aDirectoryWithoutRoomForSocketsIsNamed() {
     assertThatThrownBy(
-            () ->
-                new CudaRanks(cuda)
-                    .with("TUTTI_CUDA_IPC_DIR", "/nowhere")
-                    .run(2, (group, device) -> {}))
+            () -> new CudaRanks(cuda).with("TMPDIR", "/nowhere").run(2, (group, device) -> {}))
         .isInstanceOf(TuttiException.class)
         .hasStackTraceContaining("is its directory writable?");
   }

@@ -76,7 +76,7 @@ class CudaSparseTest {
   private CudaRanks ranks(Kind kind) {
     return new CudaRanks(cuda)
         .on(provider(kind))
-        .with("TUTTI_GLOO_CUDA_DIRECT", kind == Kind.GLOO_BY_DEVICES ? "1" : "0");
+        .with("TUTTI_X_GLOO_CUDA_DIRECT", kind == Kind.GLOO_BY_DEVICES ? "1" : "0");
   }
 
   private BackendProvider provider(Kind kind) {

@@ -92,8 +92,8 @@ class CudaSymmetricMemoryTest {
   @Test
   void resultsOfLargeReductionsGoStraightIntoSharedMemory() throws Exception {
     new CudaRanks(machine.cuda)
-        .with("TUTTI_CUDA_ONE_SHOT_BYTES", "0")
-        .with("TUTTI_CUDA_TWO_SHOT_BYTES", "0")
+        .with("TUTTI_X_CUDA_ONE_SHOT_BYTES", "0")
+        .with("TUTTI_X_CUDA_TWO_SHOT_BYTES", "0")
         .run(
             3,
             (group, device) -> {

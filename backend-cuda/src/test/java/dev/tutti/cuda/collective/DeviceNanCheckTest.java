@@ -56,7 +56,7 @@ class DeviceNanCheckTest {
     return new CudaRanks(machine.cuda)
         .on(provider)
         .with("TUTTI_NAN_CHECK", "1")
-        .with("TUTTI_GLOO_CUDA_DIRECT", way == Way.GLOO ? "1" : "0");
+        .with("TUTTI_X_GLOO_CUDA_DIRECT", way == Way.GLOO ? "1" : "0");
   }
 
   @ParameterizedTest

@@ -18,9 +18,9 @@ class FakeContractTest extends ProcessGroupContract {
           machine.cuda,
           2,
           Map.of(
-              "TUTTI_CUDA_LANES",
+              "TUTTI_X_CUDA_LANES",
               "4",
-              "TUTTI_CUDA_CHUNK_BYTES",
+              "TUTTI_X_CUDA_CHUNK_BYTES",
               "2K",
               "TUTTI_CLOSE_TIMEOUT",
               "10s"));

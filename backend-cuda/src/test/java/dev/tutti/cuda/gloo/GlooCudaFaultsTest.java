@@ -40,7 +40,7 @@ class GlooCudaFaultsTest {
   private CudaRanks ranks(String direct) {
     return new CudaRanks(machine.cuda)
         .on(new GlooProvider(List.of(new GlooCudaProvider(() -> machine.cuda))))
-        .with("TUTTI_GLOO_CUDA_DIRECT", direct);
+        .with("TUTTI_X_GLOO_CUDA_DIRECT", direct);
   }
 
   @ParameterizedTest

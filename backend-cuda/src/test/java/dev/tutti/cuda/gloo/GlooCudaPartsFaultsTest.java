@@ -41,8 +41,8 @@ class GlooCudaPartsFaultsTest {
   private CudaRanks ranks(String chunkBytes) {
     return new CudaRanks(machine.cuda)
         .on(new GlooProvider(List.of(new GlooCudaProvider(() -> machine.cuda))))
-        .with("TUTTI_GLOO_CUDA_DIRECT", "0")
-        .with("TUTTI_GLOO_CUDA_CHUNK_BYTES", chunkBytes);
+        .with("TUTTI_X_GLOO_CUDA_DIRECT", "0")
+        .with("TUTTI_X_GLOO_CUDA_CHUNK_BYTES", chunkBytes);
   }
 
   private void assertThatAllIsGivenBack() throws Exception {

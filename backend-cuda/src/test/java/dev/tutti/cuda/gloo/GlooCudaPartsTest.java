@@ -57,8 +57,8 @@ class GlooCudaPartsTest {
   private CudaRanks ranks(String chunkBytes) {
     return new CudaRanks(machine.cuda)
         .on(new GlooProvider(List.of(new GlooCudaProvider(() -> machine.cuda))))
-        .with("TUTTI_GLOO_CUDA_DIRECT", "0")
-        .with("TUTTI_GLOO_CUDA_CHUNK_BYTES", chunkBytes);
+        .with("TUTTI_X_GLOO_CUDA_DIRECT", "0")
+        .with("TUTTI_X_GLOO_CUDA_CHUNK_BYTES", chunkBytes);
   }
 
   /** Compares with host tensors, which the same group transfers whole. */
@@ -245,7 +245,7 @@ class GlooCudaPartsTest {
     BackendContext context =
         BackendContext.builder("0", 0, 2, new HashStore(), Duration.ofSeconds(5))
             .device("cpu", Device.cuda(0))
-            .settings(Settings.ofEnvironment(Map.of("TUTTI_GLOO_CUDA_CHUNK_BYTES", "1K")))
+            .settings(Settings.ofEnvironment(Map.of("TUTTI_X_GLOO_CUDA_CHUNK_BYTES", "1K")))
             .build();
     return new TestGlooGroup(context, host, false, false);
   }

@@ -21,13 +21,13 @@ public final class GlooCudaSubject extends CudaSubject {
         Map.of(
             "TUTTI_CLOSE_TIMEOUT",
             "10s",
-            "TUTTI_CUDA_LANES",
+            "TUTTI_X_CUDA_LANES",
             "8",
-            "TUTTI_CUDA_CHUNK_BYTES",
+            "TUTTI_X_CUDA_CHUNK_BYTES",
             "2K",
-            "TUTTI_GLOO_CUDA_DIRECT",
+            "TUTTI_X_GLOO_CUDA_DIRECT",
             direct ? "1" : "0",
-            "TUTTI_GLOO_CUDA_CHUNK_BYTES",
+            "TUTTI_X_GLOO_CUDA_CHUNK_BYTES",
             "1K"));
     this.direct = direct;
     provider = new GlooProvider(List.of(new GlooCudaProvider(() -> cuda)));

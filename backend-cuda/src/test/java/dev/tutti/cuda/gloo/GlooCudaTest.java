@@ -78,8 +78,8 @@ class GlooCudaTest {
   private CudaRanks ranks() {
     return new CudaRanks(machine.cuda)
         .on(new GlooProvider(List.of(new GlooCudaProvider(() -> machine.cuda))))
-        .with("TUTTI_GLOO_CUDA_DIRECT", "0")
-        .with("TUTTI_GLOO_CUDA_CHUNK_BYTES", "4K");
+        .with("TUTTI_X_GLOO_CUDA_DIRECT", "0")
+        .with("TUTTI_X_GLOO_CUDA_CHUNK_BYTES", "4K");
   }
 
   private static Tensor filled(CudaDevice device, float value) {
@@ -171,7 +171,7 @@ class GlooCudaTest {
   @Test
   void callsReturnWhenTheCopyOfTheResultIsInItsStream() throws Exception {
     ranks()
-        .with("TUTTI_GLOO_CUDA_CHUNK_BYTES", "64K")
+        .with("TUTTI_X_GLOO_CUDA_CHUNK_BYTES", "64K")
         .run(
             2,
             (group, device) -> {
@@ -210,7 +210,7 @@ class GlooCudaTest {
   @Test
   void anOperationReadsTheResultsOfTheOneBeforeThatAreNotOnTheDeviceYet() throws Exception {
     ranks()
-        .with("TUTTI_GLOO_CUDA_CHUNK_BYTES", "64K")
+        .with("TUTTI_X_GLOO_CUDA_CHUNK_BYTES", "64K")
         .onOneDevice()
         .run(
             1,
@@ -229,7 +229,7 @@ class GlooCudaTest {
   @Test
   void memoryOfAResultThatIsNotOnTheDeviceYetIsNotUsedAgain() throws Exception {
     ranks()
-        .with("TUTTI_GLOO_CUDA_CHUNK_BYTES", "64K")
+        .with("TUTTI_X_GLOO_CUDA_CHUNK_BYTES", "64K")
         .onOneDevice()
         .run(
             1,
@@ -253,7 +253,7 @@ class GlooCudaTest {
   @ValueSource(strings = {"0", "1"})
   void tensorsWithGapsAreTakenAsTheyAre(String direct) throws Exception {
     ranks()
-        .with("TUTTI_GLOO_CUDA_DIRECT", direct)
+        .with("TUTTI_X_GLOO_CUDA_DIRECT", direct)
         .run(
             2,
             (group, device) -> {
@@ -436,7 +436,7 @@ class GlooCudaTest {
   @Test
   void devicesThatReachEachOtherDoItThemselves() throws Exception {
     ranks()
-        .with("TUTTI_GLOO_CUDA_DIRECT", "1")
+        .with("TUTTI_X_GLOO_CUDA_DIRECT", "1")
         .run(
             2,
             (group, device) -> {
@@ -465,7 +465,7 @@ class GlooCudaTest {
   private static void assertGoesThroughTheHost(CudaRanks ranks, FakeMachine machine, int size)
       throws Exception {
     ranks
-        .with("TUTTI_GLOO_CUDA_DIRECT", "1")
+        .with("TUTTI_X_GLOO_CUDA_DIRECT", "1")
         .run(
             size,
             (group, device) -> {
@@ -491,7 +491,7 @@ class GlooCudaTest {
   void aDeviceThatCannotBeOpenedSendsAllThroughTheHost() throws Exception {
     machine.fake.failOn("cuDevicePrimaryCtxRetain", 2, CudaException.OUT_OF_MEMORY);
     HashStore store = new HashStore();
-    CudaRanks ranks = ranks().with("TUTTI_GLOO_CUDA_DIRECT", "1");
+    CudaRanks ranks = ranks().with("TUTTI_X_GLOO_CUDA_DIRECT", "1");
     try (ExecutorService threads = Executors.newFixedThreadPool(2)) {
       List<Future<float[]>> sums = new ArrayList<>();
       for (int r = 0; r < 2; r++) {

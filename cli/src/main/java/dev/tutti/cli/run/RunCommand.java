@@ -49,7 +49,7 @@ import picocli.CommandLine.Spec;
       "The exit code is 0 if all ranks exit with 0, else that of the first rank that failed.",
       "All ranks are stopped when the reader of standard output is gone, as behind '| head'.",
       "Ranks started by a clone's ./tutti have its JDK 25 in JAVA_HOME and first in PATH.",
-      "With --max-restarts, a rank that creates the file named by TUTTI_NO_RESTART is not"
+      "With --max-restarts, a rank that creates the file named by TUTTI_X_NO_RESTART is not"
           + " restarted; Tutti's ranks create it if a setting or the rendezvous address is wrong.",
       "A TIME without a unit is in seconds; units are ms, s, m and h, as in 500ms or 1.5h.",
       "OMP_NUM_THREADS is set to 1 if a node has several ranks, unless it is already set.",

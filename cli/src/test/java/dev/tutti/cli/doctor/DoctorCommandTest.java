@@ -83,7 +83,7 @@ class DoctorCommandTest {
             "BROKEN glo chosen but not usable TUTTI_BACKEND=glo; did you mean 'gloo'?")
         .anyMatch(line -> line.startsWith("ok backends ") && line.contains("gloo"))
         .anyMatch(line -> line.matches("ok settings \\d+, set: .*TUTTI_CLOSE_TIMEOUT=3s.*"))
-        .noneMatch(line -> line.contains("TUTTI_GLOO_SPIN"))
+        .noneMatch(line -> line.contains("TUTTI_X_GLOO_SPIN"))
         .endsWith("broken: glo");
   }
 
@@ -126,7 +126,7 @@ class DoctorCommandTest {
                 + " operations and, where this rank serves the store, for the other ranks to leave;"
                 + " a bare number is seconds")
         .anyMatch(line -> line.startsWith("ok TUTTI_STORE tcp scheme of the store that "))
-        .anyMatch(line -> line.startsWith("ok TUTTI_GLOO_SPIN "))
+        .anyMatch(line -> line.startsWith("ok TUTTI_X_GLOO_SPIN "))
         .noneMatch(line -> line.contains("from default"));
   }
 
@@ -174,12 +174,12 @@ class DoctorCommandTest {
     environment.put("TUTTI_TIMEOUT", "0");
     environment.put("TUTTI_FLIGHT_RECORD", "-1");
     environment.put("TUTTI_GLOO_SHARED_BYTES", "lots");
-    environment.put("TUTTI_GLOO_TWO_LEVEL", "maybe");
+    environment.put("TUTTI_X_GLOO_TWO_LEVEL", "maybe");
     assertBroken(
-        "TUTTI_FLIGHT_RECORD, TUTTI_GLOO_SHARED_BYTES, TUTTI_GLOO_TWO_LEVEL, TUTTI_TIMEOUT",
+        "TUTTI_FLIGHT_RECORD, TUTTI_GLOO_SHARED_BYTES, TUTTI_TIMEOUT, TUTTI_X_GLOO_TWO_LEVEL",
         "BROKEN TUTTI_FLIGHT_RECORD -1",
         "BROKEN TUTTI_GLOO_SHARED_BYTES lots",
-        "BROKEN TUTTI_GLOO_TWO_LEVEL maybe",
+        "BROKEN TUTTI_X_GLOO_TWO_LEVEL maybe",
         "BROKEN TUTTI_TIMEOUT 0");
     assertThat(lines())
         .anyMatch(line -> line.contains("expected a time longer than 0"))

@@ -16,6 +16,7 @@ import java.util.TreeMap;
 final class SettingsPage {
   private static final String ALL_GROUPS = "All groups";
   private static final String SEVERAL = "Several parts";
+  private static final String EXPERIMENTAL = "Experimental";
 
   private static final String INTRODUCTION =
       """
@@ -27,6 +28,9 @@ final class SettingsPage {
       Settings are environment variables. A program sets them for one group by
       `GroupOptions.withSetting(name, value)`, which overrides the environment. Ranks warn of a variable
       that begins with `TUTTI_` and is no setting.
+
+      Settings whose names begin with `TUTTI_X_` are experimental: they are for measurements and for
+      debugging, and any version may change or drop them.
 
       | type | what it takes |
       |---|---|
@@ -81,12 +85,19 @@ final class SettingsPage {
     Map<String, List<Row>> sections = new LinkedHashMap<>();
     sections.put(ALL_GROUPS, new ArrayList<>());
     sections.put(SEVERAL, new ArrayList<>());
+    List<Row> experimental = new ArrayList<>();
     for (Row row : rows.values()) {
+      if (row.setting().name().startsWith("TUTTI_X_")) {
+        experimental.add(row);
+        continue;
+      }
       sections.computeIfAbsent(section(row), _ -> new ArrayList<>()).add(row);
     }
     StringBuilder page = new StringBuilder(INTRODUCTION);
     sections.forEach((title, settings) -> write(page, title, settings));
-    return page.append(SCRIPT).toString();
+    page.append(SCRIPT);
+    write(page, EXPERIMENTAL, experimental);
+    return page.toString();
   }
 
   private static String section(Row row) {
@@ -98,7 +109,7 @@ final class SettingsPage {
   }
 
   private static void write(StringBuilder page, String title, List<Row> rows) {
-    boolean isSeveral = title.equals(SEVERAL);
+    boolean isSeveral = title.equals(SEVERAL) || title.equals(EXPERIMENTAL);
     page.append("\n## ").append(title).append("\n\n| name | type | default | what it does |");
     page.append(
         isSeveral ? " where it applies |\n|---|---|---|---|---|\n" : "\n|---|---|---|---|\n");

@@ -180,8 +180,8 @@ class LauncherTest {
             Optional.empty(),
             "sh",
             "-c",
-            "echo $TUTTI_NO_RESTART; [ $RANK = 1 ] && { touch $TUTTI_NO_RESTART; exit 3; }; exec"
-                + " sleep 600");
+            "echo $TUTTI_X_NO_RESTART; [ $RANK = 1 ] && { touch $TUTTI_X_NO_RESTART; exit 3; };"
+                + " exec sleep 600");
     assertThat(run(plan)).isEqualTo(3);
     assertThat(messages).hasSize(1);
     assertThat(messages.getFirst())

@@ -14,7 +14,7 @@ public final class NoRestart {
   /** The name of the file whose presence tells the launcher so. */
   public static final Setting<String> SETTING =
       Setting.text(
-          "TUTTI_NO_RESTART",
+          "TUTTI_X_NO_RESTART",
           "",
           "file that a rank creates if a restart would not help; set by tutti run");
 

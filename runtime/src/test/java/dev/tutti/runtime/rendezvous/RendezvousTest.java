@@ -62,7 +62,7 @@ class RendezvousTest {
     Map<String, String> environment =
         new java.util.HashMap<>(
             Map.of("RANK", "1", "WORLD_SIZE", "2", "MASTER_ADDR", "127.0.0.1", "MASTER_PORT", "1"));
-    environment.put("TUTTI_NO_RESTART", file.toString());
+    environment.put("TUTTI_X_NO_RESTART", file.toString());
     environment.put("TUTTI_TIMEOUT", "10ms");
     environment.put(name, value);
     for (int time = 0; time < 2; time++) {

@@ -45,7 +45,7 @@ class UnknownSettingsTest {
             warningsOf(
                 "TUTTI_NCCL_LIBRARY",
                 "libnccl.so",
-                "TUTTI_AERON_SPIN",
+                "TUTTI_X_AERON_SPIN",
                 "0",
                 "TUTTI_CLASS_PATH",
                 "a.jar"))

@@ -37,7 +37,7 @@ class AeronClusterProviderTest {
             "TUTTI_AERON_DIR",
             "TUTTI_AERON_DRIVER",
             "TUTTI_AERON_LEASE",
-            "TUTTI_AERON_SPIN",
+            "TUTTI_X_AERON_SPIN",
             "TUTTI_TOKEN",
             "TUTTI_TLS");
   }

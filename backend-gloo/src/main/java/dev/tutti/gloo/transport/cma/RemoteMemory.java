@@ -29,7 +29,7 @@ public final class RemoteMemory {
   /** Whether ranks read each other's memory. */
   public static final Setting<Boolean> SETTING =
       Setting.flag(
-          "TUTTI_GLOO_READ_MEMORY",
+          "TUTTI_X_GLOO_READ_MEMORY",
           true,
           "ranks on one host copy large tensors from each other's memory if the system allows it;"
               + " false on any rank turns it off");
