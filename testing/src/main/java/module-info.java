@@ -1,14 +1,10 @@
 import org.jspecify.annotations.NullMarked;
 
-/**
- * JUnit support for distributed code, and the contract suites for stores, backends and stream
- * blocks.
- */
+/** JUnit tests that run on every rank, and injected faults. */
 @NullMarked
 module dev.tutti.testing {
   requires static transitive org.jspecify;
   requires java.management;
-  requires jdk.management;
   requires transitive dev.tutti;
   requires transitive dev.tutti.store;
   requires transitive dev.tutti.fake;
@@ -17,13 +13,9 @@ module dev.tutti.testing {
   requires transitive org.assertj.core;
 
   exports dev.tutti.testing;
-  exports dev.tutti.testing.fuzz;
-  exports dev.tutti.testing.history;
 
   uses dev.tutti.spi.BackendProvider;
 
   opens dev.tutti.testing to
-      org.junit.platform.commons;
-  opens dev.tutti.testing.fuzz to
       org.junit.platform.commons;
 }

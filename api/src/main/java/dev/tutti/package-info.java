@@ -16,7 +16,7 @@
  * adds to those have defaults.
  *
  * <p>Enums may grow in a minor release, so a {@code switch} over one needs a default branch. The
- * contract suites of {@code dev.tutti.testing} may grow as well. Anything marked {@link
+ * contract suites of {@code dev.tutti.contracts} may grow as well. Anything marked {@link
  * dev.tutti.Incubating} may change in any release.
  */
 @NullMarked

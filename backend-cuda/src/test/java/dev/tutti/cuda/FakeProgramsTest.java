@@ -1,10 +1,10 @@
 package dev.tutti.cuda;
 
+import dev.tutti.contracts.ContractSubject;
+import dev.tutti.contracts.fuzz.FuzzContract;
 import dev.tutti.cuda.driver.FakeNccl;
 import dev.tutti.cuda.gloo.GlooCudaSubject;
 import dev.tutti.cuda.nccl.NcclSubject;
-import dev.tutti.testing.ContractSubject;
-import dev.tutti.testing.fuzz.FuzzContract;
 import java.util.Map;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.Nested;

@@ -1,10 +1,10 @@
 package dev.tutti.cuda;
 
+import dev.tutti.contracts.StreamBlockContract;
+import dev.tutti.contracts.StreamBlockFixture;
 import dev.tutti.cuda.block.CudaStreamBlockProvider;
 import dev.tutti.spi.DeviceEvent;
 import dev.tutti.spi.StreamBlockProvider;
-import dev.tutti.testing.StreamBlockContract;
-import dev.tutti.testing.StreamBlockFixture;
 
 class FakeStreamBlockContractTest extends StreamBlockContract {
   @Override

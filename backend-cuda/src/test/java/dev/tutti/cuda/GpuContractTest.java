@@ -3,11 +3,11 @@ package dev.tutti.cuda;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import dev.tutti.OpType;
+import dev.tutti.contracts.ContractSubject;
+import dev.tutti.contracts.ContractTest;
+import dev.tutti.contracts.ContractWorld;
+import dev.tutti.contracts.ProcessGroupContract;
 import dev.tutti.spi.BackendProvider;
-import dev.tutti.testing.ContractSubject;
-import dev.tutti.testing.ContractTest;
-import dev.tutti.testing.ContractWorld;
-import dev.tutti.testing.ProcessGroupContract;
 import java.util.Map;
 import org.junit.jupiter.api.extension.ExtendWith;
 

@@ -1,11 +1,11 @@
 package dev.tutti.cuda;
 
 import dev.tutti.Capabilities;
+import dev.tutti.contracts.ContractSubject;
+import dev.tutti.contracts.ContractWorld;
+import dev.tutti.contracts.ProcessGroupContract;
 import dev.tutti.cuda.gloo.GlooCudaSubject;
 import dev.tutti.spi.BackendProvider;
-import dev.tutti.testing.ContractSubject;
-import dev.tutti.testing.ContractWorld;
-import dev.tutti.testing.ProcessGroupContract;
 import org.junit.jupiter.api.extension.ExtendWith;
 
 /** Runs the contract in Gloo groups with CUDA tensors, on the GPUs of this machine. */

@@ -1,11 +1,11 @@
 package dev.tutti.cuda;
 
 import dev.tutti.Settings;
+import dev.tutti.contracts.ContractSubject;
+import dev.tutti.contracts.ProcessGroupContract;
 import dev.tutti.cuda.nccl.NcclLibrary;
 import dev.tutti.cuda.nccl.NcclSubject;
 import dev.tutti.spi.BackendProvider;
-import dev.tutti.testing.ContractSubject;
-import dev.tutti.testing.ProcessGroupContract;
 import org.junit.jupiter.api.extension.ExtendWith;
 
 /** Runs the contract on NCCL, on all GPUs of the machine. */

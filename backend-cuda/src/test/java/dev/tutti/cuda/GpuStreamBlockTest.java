@@ -1,7 +1,7 @@
 package dev.tutti.cuda;
 
-import dev.tutti.testing.StreamBlockContract;
-import dev.tutti.testing.StreamBlockFixture;
+import dev.tutti.contracts.StreamBlockContract;
+import dev.tutti.contracts.StreamBlockFixture;
 import org.junit.jupiter.api.extension.ExtendWith;
 
 @ExtendWith(Gpu.class)

@@ -9,7 +9,7 @@ import dev.tutti.DType;
 import dev.tutti.ProcessGroup;
 import dev.tutti.Tensor;
 import dev.tutti.Work;
-import dev.tutti.testing.Tmpfs;
+import dev.tutti.testkit.Tmpfs;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

@@ -1,8 +1,8 @@
 package dev.tutti.gloo;
 
 import dev.tutti.Settings;
+import dev.tutti.contracts.ProcessGroupContract;
 import dev.tutti.spi.BackendProvider;
-import dev.tutti.testing.ProcessGroupContract;
 import org.junit.jupiter.api.Order;
 
 @Order(1)

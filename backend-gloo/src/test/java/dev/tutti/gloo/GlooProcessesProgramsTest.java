@@ -1,8 +1,8 @@
 package dev.tutti.gloo;
 
+import dev.tutti.contracts.ContractSubject;
+import dev.tutti.contracts.fuzz.FuzzContract;
 import dev.tutti.spi.BackendProvider;
-import dev.tutti.testing.ContractSubject;
-import dev.tutti.testing.fuzz.FuzzContract;
 
 /** Runs random programs on ranks in three processes, some of which have two ranks. */
 class GlooProcessesProgramsTest implements FuzzContract {

@@ -3,7 +3,7 @@ package dev.tutti.gloo;
 import dev.tutti.Capabilities;
 import dev.tutti.Capabilities.Feature;
 import dev.tutti.Settings;
-import dev.tutti.testing.Sampled;
+import dev.tutti.contracts.Sampled;
 import java.util.Set;
 import org.junit.jupiter.api.Order;
 

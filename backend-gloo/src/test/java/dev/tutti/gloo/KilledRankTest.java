@@ -2,8 +2,8 @@ package dev.tutti.gloo;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.tutti.contracts.Sampled;
 import dev.tutti.store.tcp.TcpStoreServer;
-import dev.tutti.testing.Sampled;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;

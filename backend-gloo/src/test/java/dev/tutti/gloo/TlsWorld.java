@@ -1,7 +1,7 @@
 package dev.tutti.gloo;
 
 import dev.tutti.Settings;
-import dev.tutti.testing.TestAuthority;
+import dev.tutti.testkit.TestAuthority;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.security.GeneralSecurityException;

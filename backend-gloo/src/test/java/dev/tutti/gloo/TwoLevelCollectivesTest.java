@@ -1,7 +1,7 @@
 package dev.tutti.gloo;
 
+import dev.tutti.contracts.Sampled;
 import dev.tutti.spi.BackendProvider;
-import dev.tutti.testing.Sampled;
 import java.nio.file.Path;
 import org.junit.jupiter.api.io.TempDir;
 

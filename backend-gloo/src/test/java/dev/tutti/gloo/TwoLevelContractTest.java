@@ -2,8 +2,8 @@ package dev.tutti.gloo;
 
 import dev.tutti.Capabilities;
 import dev.tutti.Capabilities.Feature;
+import dev.tutti.contracts.Sampled;
 import dev.tutti.spi.BackendProvider;
-import dev.tutti.testing.Sampled;
 import java.nio.file.Path;
 import java.util.Set;
 import org.junit.jupiter.api.io.TempDir;

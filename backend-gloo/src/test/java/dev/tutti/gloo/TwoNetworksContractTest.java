@@ -2,10 +2,10 @@ package dev.tutti.gloo;
 
 import dev.tutti.Capabilities;
 import dev.tutti.Capabilities.Feature;
+import dev.tutti.contracts.Sampled;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.BackendProvider;
-import dev.tutti.testing.Sampled;
 import java.nio.file.Path;
 import java.util.Objects;
 import java.util.Set;

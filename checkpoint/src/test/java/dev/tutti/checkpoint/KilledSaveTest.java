@@ -2,8 +2,8 @@ package dev.tutti.checkpoint;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.tutti.contracts.TestTier;
 import dev.tutti.store.tcp.TcpStoreServer;
-import dev.tutti.testing.TestTier;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.lang.management.ManagementFactory;

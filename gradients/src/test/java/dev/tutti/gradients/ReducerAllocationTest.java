@@ -9,7 +9,7 @@ import dev.tutti.gradients.hook.Compression;
 import dev.tutti.gradients.hook.PowerSgd;
 import dev.tutti.gradients.hook.PowerSgdOptions;
 import dev.tutti.gradients.hook.StripedAllReduce;
-import dev.tutti.testing.FreeRounds;
+import dev.tutti.testkit.FreeRounds;
 import java.util.List;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.parallel.Isolated;

@@ -3,9 +3,9 @@ package dev.tutti.aeron;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.Store;
+import dev.tutti.contracts.StoreContract;
 import dev.tutti.store.JobToken;
 import dev.tutti.store.PrefixStore;
-import dev.tutti.testing.StoreContract;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;

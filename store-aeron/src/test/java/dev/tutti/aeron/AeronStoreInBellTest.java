@@ -1,8 +1,8 @@
 package dev.tutti.aeron;
 
 import dev.tutti.Store;
-import dev.tutti.testing.Sampled;
-import dev.tutti.testing.StoreContract;
+import dev.tutti.contracts.Sampled;
+import dev.tutti.contracts.StoreContract;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;

@@ -1,7 +1,7 @@
 package dev.tutti.aeron;
 
 import dev.tutti.Store;
-import dev.tutti.testing.StoreContract;
+import dev.tutti.contracts.StoreContract;
 import org.junit.jupiter.api.Order;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;

@@ -2,8 +2,8 @@ package dev.tutti.aeron;
 
 import dev.tutti.Store;
 import dev.tutti.aeron.AeronStoreOptions.Transport;
-import dev.tutti.testing.Sampled;
-import dev.tutti.testing.StoreContract;
+import dev.tutti.contracts.Sampled;
+import dev.tutti.contracts.StoreContract;
 
 @Sampled
 class AeronStoreUdpTest extends StoreContract {

@@ -9,7 +9,7 @@ import java.util.Objects;
  * Static methods that find threads that outlive the groups that started them. Virtual threads are
  * not seen, nor are those of an executor that was created elsewhere.
  */
-final class Leaks {
+public final class Leaks {
   private static final Duration GRACE = Duration.ofMinutes(1);
 
   /* Threads that serve the whole process and end by themselves, no matter what started them. */
@@ -22,7 +22,7 @@ final class Leaks {
    *
    * @param group the group of all threads that the ranks started
    */
-  static void assertNoThreads(ThreadGroup group) throws InterruptedException {
+  public static void assertNoThreads(ThreadGroup group) throws InterruptedException {
     assertNoThreads(group, List.of());
   }
 
@@ -32,7 +32,8 @@ final class Leaks {
    * @param group the group of all threads that the ranks started
    * @param shared the prefixes of the names of threads that may stay
    */
-  static void assertNoThreads(ThreadGroup group, List<String> shared) throws InterruptedException {
+  public static void assertNoThreads(ThreadGroup group, List<String> shared)
+      throws InterruptedException {
     long deadline = System.nanoTime() + GRACE.toNanos();
     for (Thread thread : alive(group, shared)) {
       long left = deadline - System.nanoTime();

@@ -18,6 +18,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
 import org.jspecify.annotations.Nullable;
 import org.junit.platform.commons.support.ReflectionSupport;
 import org.opentest4j.TestAbortedException;
@@ -123,7 +124,9 @@ final class RankProcessMain {
     ProcessGroup joined = group;
     if (joined != null) {
       joined.abort("rank " + rank + " failed: " + what.lines().findFirst().orElse(""));
-      Waiting.until("the end of the group", () -> joined.failure().isPresent());
+      while (joined.failure().isEmpty()) {
+        LockSupport.parkNanos(1_000_000);
+      }
       joined.close();
     }
   }

@@ -1,10 +1,5 @@
 /**
- * JUnit support for distributed code, and the contract suites for backends, stores and stream
- * blocks. Suites may grow in a minor release.
- *
- * <p>Begin with {@link dev.tutti.testing.World}, which runs a test method on every rank. To test a
- * backend or a store, extend {@link dev.tutti.testing.ProcessGroupContract} or {@link
- * dev.tutti.testing.StoreContract}.
+ * JUnit tests that run on every rank of a world. Begin with {@link dev.tutti.testing.World}:
  *
  * {@snippet file="WorldSnippetsTest.java" region="world"}
  */

@@ -2,6 +2,7 @@ package dev.tutti.testing;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.tutti.testkit.Execution;
 import java.io.IOException;
 import java.lang.management.ManagementFactory;
 import java.net.URL;

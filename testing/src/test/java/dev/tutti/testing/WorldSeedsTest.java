@@ -11,6 +11,7 @@ import dev.tutti.Tensor;
 import dev.tutti.fake.CallRecorder;
 import dev.tutti.fake.Faults;
 import dev.tutti.fake.WorldTimeoutException;
+import dev.tutti.testkit.Execution;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.List;

@@ -11,6 +11,7 @@ import dev.tutti.Tensor;
 import dev.tutti.fake.CallRecorder;
 import dev.tutti.fake.Faults;
 import dev.tutti.fake.RankFailure;
+import dev.tutti.testkit.Execution;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;

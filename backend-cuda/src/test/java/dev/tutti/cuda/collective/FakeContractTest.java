@@ -1,10 +1,10 @@
 package dev.tutti.cuda.collective;
 
+import dev.tutti.contracts.ContractSubject;
+import dev.tutti.contracts.ProcessGroupContract;
 import dev.tutti.cuda.CudaSubject;
 import dev.tutti.cuda.FakeMachine;
 import dev.tutti.spi.BackendProvider;
-import dev.tutti.testing.ContractSubject;
-import dev.tutti.testing.ProcessGroupContract;
 import java.util.Map;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.Order;

@@ -1,12 +1,12 @@
 package dev.tutti.cuda.gloo;
 
 import dev.tutti.Capabilities;
+import dev.tutti.contracts.ContractSubject;
+import dev.tutti.contracts.ContractWorld;
+import dev.tutti.contracts.ProcessGroupContract;
+import dev.tutti.contracts.Sampled;
 import dev.tutti.cuda.FakeMachine;
 import dev.tutti.spi.BackendProvider;
-import dev.tutti.testing.ContractSubject;
-import dev.tutti.testing.ContractWorld;
-import dev.tutti.testing.ProcessGroupContract;
-import dev.tutti.testing.Sampled;
 import org.junit.jupiter.api.AfterAll;
 
 /** Runs the contract in Gloo groups with CUDA tensors, on fake devices. */

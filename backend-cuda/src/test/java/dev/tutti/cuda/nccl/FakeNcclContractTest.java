@@ -1,11 +1,11 @@
 package dev.tutti.cuda.nccl;
 
+import dev.tutti.contracts.ContractSubject;
+import dev.tutti.contracts.ProcessGroupContract;
+import dev.tutti.contracts.Sampled;
 import dev.tutti.cuda.FakeMachine;
 import dev.tutti.cuda.driver.FakeNccl;
 import dev.tutti.spi.BackendProvider;
-import dev.tutti.testing.ContractSubject;
-import dev.tutti.testing.ProcessGroupContract;
-import dev.tutti.testing.Sampled;
 import org.junit.jupiter.api.AfterAll;
 
 /** Runs the contract on a fake NCCL. */

@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.spi.ForwardingTime;
 import dev.tutti.spi.Time;
-import dev.tutti.testing.Tmpfs;
+import dev.tutti.testkit.Tmpfs;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.lang.foreign.MemorySegment;

@@ -2,7 +2,7 @@ package dev.tutti.gloo.transport;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.tutti.testing.TestTier;
+import dev.tutti.contracts.TestTier;
 import java.lang.management.ManagementFactory;
 import java.nio.file.Files;
 import java.nio.file.Path;

@@ -8,7 +8,7 @@ import dev.tutti.gloo.transport.cma.RemoteMemory;
 import dev.tutti.gloo.transport.ring.RingMemory;
 import dev.tutti.gloo.transport.ring.RingWriter;
 import dev.tutti.spi.PeerLostException;
-import dev.tutti.testing.FreeRounds;
+import dev.tutti.testkit.FreeRounds;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;

@@ -12,7 +12,7 @@ import dev.tutti.gloo.transport.connect.RankBlob;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.Time;
 import dev.tutti.store.HashStore;
-import dev.tutti.testing.TestAuthority;
+import dev.tutti.testkit.TestAuthority;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.ServerSocket;

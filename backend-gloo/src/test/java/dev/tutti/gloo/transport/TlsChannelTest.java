@@ -6,7 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.tutti.Settings;
 import dev.tutti.gloo.transport.connect.Protection;
 import dev.tutti.store.JobToken;
-import dev.tutti.testing.TestAuthority;
+import dev.tutti.testkit.TestAuthority;
 import dev.tutti.tls.PemFile;
 import dev.tutti.tls.TlsChannel;
 import dev.tutti.tls.TlsFailures;

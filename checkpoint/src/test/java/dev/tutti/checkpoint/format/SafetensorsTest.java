@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.DType;
 import dev.tutti.checkpoint.format.Safetensors.Entry;
-import dev.tutti.testing.TestTier;
+import dev.tutti.contracts.TestTier;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;

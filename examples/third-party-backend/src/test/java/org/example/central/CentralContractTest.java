@@ -1,8 +1,8 @@
 package org.example.central;
 
+import dev.tutti.contracts.ProcessGroupContract;
+import dev.tutti.contracts.Sampled;
 import dev.tutti.spi.BackendProvider;
-import dev.tutti.testing.ProcessGroupContract;
-import dev.tutti.testing.Sampled;
 
 @Sampled
 class CentralContractTest extends ProcessGroupContract {

@@ -1,7 +1,7 @@
 package org.example.central;
 
-import dev.tutti.testing.ContractSubject;
-import dev.tutti.testing.fuzz.FuzzContract;
+import dev.tutti.contracts.ContractSubject;
+import dev.tutti.contracts.fuzz.FuzzContract;
 
 class CentralProgramsTest implements FuzzContract {
   @Override

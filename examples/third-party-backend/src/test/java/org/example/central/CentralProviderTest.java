@@ -3,8 +3,8 @@ package org.example.central;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.Settings;
+import dev.tutti.contracts.ServiceDeclarations;
 import dev.tutti.spi.BackendProvider;
-import dev.tutti.testing.ServiceDeclarations;
 import java.util.Map;
 import java.util.ServiceLoader;
 import org.junit.jupiter.api.Test;

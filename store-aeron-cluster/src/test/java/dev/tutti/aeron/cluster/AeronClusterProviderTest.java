@@ -3,8 +3,8 @@ package dev.tutti.aeron.cluster;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.Settings;
+import dev.tutti.contracts.ServiceDeclarations;
 import dev.tutti.spi.StoreProvider;
-import dev.tutti.testing.ServiceDeclarations;
 import java.io.IOException;
 import java.util.Map;
 import java.util.ServiceLoader;

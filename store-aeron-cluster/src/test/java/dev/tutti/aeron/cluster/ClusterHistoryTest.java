@@ -2,8 +2,8 @@ package dev.tutti.aeron.cluster;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.tutti.contracts.history.HistoryRun;
 import dev.tutti.store.JobToken;
-import dev.tutti.testing.history.HistoryRun;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.concurrent.TimeUnit;

@@ -9,7 +9,7 @@ import dev.tutti.aeron.AeronStoreOptions;
 import dev.tutti.aeron.LogLines;
 import dev.tutti.aeron.StoreChild;
 import dev.tutti.store.JobToken;
-import dev.tutti.testing.Tmpfs;
+import dev.tutti.testkit.Tmpfs;
 import java.io.IOException;
 import java.io.RandomAccessFile;
 import java.nio.ByteBuffer;

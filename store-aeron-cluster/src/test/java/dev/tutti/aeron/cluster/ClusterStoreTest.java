@@ -2,10 +2,10 @@ package dev.tutti.aeron.cluster;
 
 import dev.tutti.Store;
 import dev.tutti.aeron.SharedStore;
+import dev.tutti.contracts.Sampled;
+import dev.tutti.contracts.StoreContract;
 import dev.tutti.store.JobToken;
 import dev.tutti.store.PrefixStore;
-import dev.tutti.testing.Sampled;
-import dev.tutti.testing.StoreContract;
 import java.nio.file.Path;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterAll;
