@@ -15,7 +15,7 @@ import java.util.ArrayList;
 import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Random;
+import java.util.SplittableRandom;
 import java.util.TreeMap;
 import java.util.concurrent.locks.LockSupport;
 import java.util.regex.Matcher;
@@ -30,9 +30,9 @@ import org.junit.jupiter.api.io.TempDir;
  * close, with a store that rank 0 or this process serves. All other ranks must name the victim, and
  * nobody else, in time.
  *
- * <p>{@code -Dtutti.killRounds=200} sets the number of rounds. {@code -Dtutti.killSeed=…} repeats
- * the rounds of a seed. {@code -Dtutti.killSlack=1000} bounds how many milliseconds late a rank may
- * be; by default the bound only catches hangs.
+ * <p>{@code -Dtutti.killRounds=200} sets the number of rounds. {@code -Dtutti.killSeed=…} sets the
+ * seed of the first; each next round has the next seed. {@code -Dtutti.killSlack=1000} bounds how
+ * many milliseconds late a rank may be; by default the bound only catches hangs.
  */
 @Timeout(7200)
 @Tag("full")
@@ -68,7 +68,7 @@ class KillRoundsTest {
   /** What happens in a round. */
   private record Plan(
       Phase phase, String store, boolean served, Action action, int victim, int pauseMillis) {
-    static Plan random(Random random) {
+    static Plan random(SplittableRandom random) {
       return new Plan(
           any(random, Phase.values()),
           random.nextBoolean() ? "tcp" : "aeron",
@@ -78,7 +78,7 @@ class KillRoundsTest {
           random.nextInt(60));
     }
 
-    private static <T> T any(Random random, T[] values) {
+    private static <T> T any(SplittableRandom random, T[] values) {
       return values[random.nextInt(values.length)];
     }
 
@@ -104,9 +104,8 @@ class KillRoundsTest {
   void allOthersNameWhoIsGoneAndNobodyElse() throws Exception {
     long seed = Long.getLong("tutti.killSeed", System.nanoTime());
     System.out.println("kill rounds: -Dtutti.killSeed=" + seed);
-    Random random = new Random(seed);
-    for (int round = 0; round < ROUNDS; ) {
-      Plan plan = Plan.random(random);
+    for (int round = 0; round < ROUNDS; seed++) {
+      Plan plan = Plan.random(new SplittableRandom(seed));
       if (plan.toString().matches(".*" + ONLY + ".*")) {
         int before = wrong.size();
         run(plan);
@@ -115,12 +114,13 @@ class KillRoundsTest {
           tellTimes(round);
         }
         for (String each : wrong.subList(before, wrong.size())) {
-          System.out.println("round " + round + " " + plan + ": " + each);
+          System.out.println("seed " + seed + " " + plan + ": " + each);
         }
       }
     }
     tellTimes(ROUNDS);
-    assertThat(wrong).as("seed %d", seed).isEmpty();
+    late.forEach((action, millis) -> System.out.println("kill times: " + action + " " + millis));
+    assertThat(wrong).isEmpty();
   }
 
   private void tellTimes(int rounds) {
