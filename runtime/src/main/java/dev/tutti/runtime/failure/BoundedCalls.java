@@ -1,6 +1,5 @@
 package dev.tutti.runtime.failure;
 
-import dev.tutti.cpu.wait.Latch;
 import dev.tutti.runtime.operation.PerTime;
 import dev.tutti.spi.Time;
 import java.time.Duration;
@@ -10,6 +9,8 @@ import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeoutException;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.locks.LockSupport;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -22,8 +23,8 @@ public final class BoundedCalls {
    * them, so threads are kept for a moment; the one that ended last is used first. Their number is
    * not limited, so calls that hang do not hold up others. Because a thread may serve any later
    * caller, it inherits nothing of the caller that happened to start it; it has a caller's thread
-   * name and class loader only during that caller's call. "idle" is guarded by its own monitor, on
-   * which the idle threads also wait.
+   * name and class loader only during that caller's call. "idle" and the threads in it are
+   * guarded by its own monitor.
    */
   static final String IDLE = "tutti-idle";
 
@@ -55,29 +56,30 @@ public final class BoundedCalls {
 
   private <T> T call(String threadName, Duration limit, Callable<T> call) throws Exception {
     ClassLoader loader = Thread.currentThread().getContextClassLoader();
+    Thread caller = Thread.currentThread();
     FutureTask<T> task = new FutureTask<>(call);
-    Latch done = new Latch(time);
+    AtomicBoolean isOver = new AtomicBoolean();
     long deadline = time.deadline(limit);
     execute(
         () -> {
           try {
             run(threadName, loader, task);
           } finally {
-            done.open();
+            isOver.set(true);
+            LockSupport.unpark(caller);
           }
         });
     boolean interrupted = false;
     try {
-      while (true) {
-        try {
-          if (!done.await(deadline)) {
-            throw new TimeoutException();
-          }
-          return task.get();
-        } catch (InterruptedException e) {
-          interrupted = true;
+      while (!isOver.get()) {
+        long left = deadline - time.nanoTime();
+        if (left <= 0) {
+          throw new TimeoutException();
         }
+        time.park(task, left);
+        interrupted |= Thread.interrupted();
       }
+      return task.get();
     } catch (ExecutionException e) {
       throw e.getCause() instanceof Exception cause ? cause : e;
     } finally {
@@ -104,7 +106,7 @@ public final class BoundedCalls {
       Worker worker = idle.pollLast();
       if (worker != null) {
         worker.task = task;
-        idle.notifyAll();
+        LockSupport.unpark(worker.thread);
         return;
       }
     }
@@ -112,7 +114,8 @@ public final class BoundedCalls {
   }
 
   private final class Worker implements Runnable {
-    @Nullable Runnable task;
+    private volatile @Nullable Runnable task;
+    private @Nullable Thread thread;
 
     Worker(Runnable first) {
       task = first;
@@ -127,24 +130,19 @@ public final class BoundedCalls {
 
     /** Waits for the next task; null if none came for a moment. */
     private @Nullable Runnable next() {
+      long deadline = time.nanoTime() + KEEP_NANOS;
       synchronized (idle) {
-        // A call may leave its thread interrupted, which does not concern the next one.
-        boolean _ = Thread.interrupted();
+        thread = Thread.currentThread();
         task = null;
         idle.addLast(this);
-        long deadline = time.nanoTime() + KEEP_NANOS;
-        while (task == null) {
-          long left = deadline - time.nanoTime();
-          if (left <= 0) {
-            idle.remove(this);
-            break;
-          }
-          try {
-            time.await(idle, left);
-          } catch (InterruptedException e) {
-            // The interrupt was meant for a call that has ended.
-          }
-        }
+      }
+      do {
+        // A call may leave its thread interrupted, which does not concern the next one.
+        boolean _ = Thread.interrupted();
+        time.park(this, deadline - time.nanoTime());
+      } while (task == null && deadline - time.nanoTime() > 0);
+      synchronized (idle) {
+        boolean _ = idle.remove(this);
         return task;
       }
     }
