@@ -2,6 +2,7 @@ package dev.tutti.fake.simulation;
 
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.Comparator;
 import java.util.List;
 import java.util.PriorityQueue;
@@ -36,11 +37,18 @@ final class SimulatedScheduler {
 
   private static final long MOST_STEPS = 20_000_000;
 
+  private static final Comparator<SimulatedThread> HIGHEST =
+      Comparator.comparingLong(thread -> thread.priority);
+
   private final SplittableRandom random;
   private final boolean uniform;
   private final long[] changes = new long[CHANGES];
   private final VirtualThreads virtual;
   private final List<SimulatedThread> ready = new ArrayList<>();
+
+  /** Those of the ready threads that may run, while one of them is chosen. */
+  private final List<SimulatedThread> candidates = new ArrayList<>();
+
   private final Queue<SimulatedThread> released = new ConcurrentLinkedQueue<>();
   private final PriorityQueue<Timer> timers =
       new PriorityQueue<>(
@@ -218,8 +226,11 @@ final class SimulatedScheduler {
     if (next.waitsByRealTime()) {
       fail(new IllegalStateException("a thread waits by real time\n" + next.describe()));
     }
-    if (alive.stream().anyMatch(SimulatedThread::isAtMonitor)) {
-      virtual.settle();
+    for (SimulatedThread thread : alive) {
+      if (thread.isAtMonitor()) {
+        virtual.settle();
+        return;
+      }
     }
   }
 
@@ -294,15 +305,19 @@ final class SimulatedScheduler {
 
   /** Chooses the next thread; null if none is ready. */
   private @Nullable SimulatedThread choose() {
-    List<SimulatedThread> candidates =
-        ready.stream().filter(thread -> thread.mayRun(nowNanos)).toList();
+    candidates.clear();
+    for (SimulatedThread thread : ready) {
+      if (thread.mayRun(nowNanos)) {
+        candidates.add(thread);
+      }
+    }
     if (candidates.isEmpty()) {
       return null;
     }
     SimulatedThread chosen =
         uniform
             ? candidates.get(random.nextInt(candidates.size()))
-            : candidates.stream().max(Comparator.comparingLong(t -> t.priority)).orElseThrow();
+            : Collections.max(candidates, HIGHEST);
     for (long change : changes) {
       if (change == steps) {
         chosen.priority = --lowest;
