@@ -72,6 +72,36 @@ public interface DeviceTensors {
   void copyFromHost(Tensor target, Tensor host);
 
   /**
+   * Returns the calling thread's current stream of a device.
+   *
+   * @param device a device of this kind
+   * @throws UnsupportedOperationException if {@link #takeStream} returns no streams
+   */
+  default DeviceStream currentStream(Device device) {
+    throw new UnsupportedOperationException("no streams of " + device);
+  }
+
+  /**
+   * Returns a stream of high priority that nobody else uses, for communication beside computation;
+   * empty if there are none, or if streams of this process may wait for each other.
+   *
+   * @param device a device of this kind
+   */
+  default Optional<DeviceStream> takeStream(Device device) {
+    return Optional.empty();
+  }
+
+  /**
+   * Takes back a stream from {@link #takeStream}. Waits a few seconds for the work in it; a stream
+   * that is then still busy is never handed out again.
+   *
+   * @param stream the stream, which the caller must not use afterwards
+   */
+  default void giveStream(DeviceStream stream) {
+    throw new UnsupportedOperationException("no streams of " + deviceType());
+  }
+
+  /**
    * Returns the provider for a kind of device, which the thread's context class loader or that of
    * Tutti offers.
    *

@@ -1,10 +1,14 @@
 package dev.tutti.cuda;
 
+import dev.tutti.Registration;
+import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
 import dev.tutti.cuda.access.Facade;
 import dev.tutti.cuda.access.Parts;
 import dev.tutti.cuda.driver.CudaDriver;
+import dev.tutti.cuda.driver.EventPool;
 import dev.tutti.cuda.memory.BlockStream;
+import dev.tutti.spi.DeviceStream;
 import java.time.Duration;
 import java.util.concurrent.TimeUnit;
 
@@ -14,7 +18,7 @@ import java.util.concurrent.TimeUnit;
  * <p>As in c10d, each thread has a current stream for each device, initially the default stream,
  * and a current device, initially device 0. Operations go to the current stream of their device.
  */
-public final class CudaStream extends Facade<BlockStream> {
+public final class CudaStream extends Facade<BlockStream> implements DeviceStream {
   private final CudaDevice device;
   private final long handle;
 
@@ -43,6 +47,7 @@ public final class CudaStream extends Facade<BlockStream> {
    * Makes this stream the calling thread's current stream, and its device the current device, until
    * the scope is closed.
    */
+  @Override
   public Scope use() {
     return device.owner().currentStreams().enter(this);
   }
@@ -61,6 +66,30 @@ public final class CudaStream extends Facade<BlockStream> {
     Parts.of(event).order(this);
   }
 
+  /** {@inheritDoc} Allocates nothing in the steady state. */
+  @Override
+  public void waitFor(DeviceStream earlier) {
+    CudaStream other = (CudaStream) earlier;
+    if (equals(other)) {
+      return;
+    }
+    EventPool events = other.device.events();
+    long event = events.record(other.handle);
+    try {
+      device.context().enter();
+      driver().streams().waitFor(handle, event);
+    } finally {
+      events.release(event);
+    }
+  }
+
+  @Override
+  public void keep(Tensor tensor) {
+    long address = tensor.segment().address();
+    device.allocator().keepFor(address, forBlocks());
+    device.sharable().keepFor(address, forBlocks());
+  }
+
   /**
    * Tells, without blocking, whether all work in this stream is done; false while the stream is
    * being captured into a graph.
@@ -70,6 +99,7 @@ public final class CudaStream extends Facade<BlockStream> {
   }
 
   /** Tells whether work in this stream is being captured into a graph. */
+  @Override
   public boolean isCapturing() {
     device.context().enter();
     return driver().streams().isCapturing(handle);
@@ -111,7 +141,7 @@ public final class CudaStream extends Facade<BlockStream> {
   }
 
   /** The scope in which a stream is current; it must be closed on the thread that opened it. */
-  public static final class Scope implements AutoCloseable {
+  public static final class Scope implements Registration {
     private final CurrentStreams streams;
     private final Thread thread = Thread.currentThread();
     private final CudaStream entered;

@@ -44,6 +44,7 @@ public final class CudaRanks {
   private UnaryOperator<Settings> ofLast = UnaryOperator.identity();
   private int devices;
   private BackendProvider provider;
+  private boolean withHost;
 
   /** The code that a rank runs. */
   public interface Body {
@@ -64,6 +65,12 @@ public final class CudaRanks {
 
   public CudaRanks on(BackendProvider newProvider) {
     provider = newProvider;
+    return this;
+  }
+
+  /** Gives the groups a backend for the host beside that for devices. */
+  public CudaRanks besideHost() {
+    withHost = true;
     return this;
   }
 
@@ -91,12 +98,14 @@ public final class CudaRanks {
   }
 
   public GroupOptions options(HashStore store, int rank, int size) {
-    return GroupOptions.DEFAULT
-        .withStore(store)
+    int device = rank % devices;
+    GroupOptions some =
+        withHost
+            ? GroupOptions.DEFAULT.withProvider(new HostAndDevice(provider, device))
+            : GroupOptions.DEFAULT.withDevice(Device.cuda(device)).withProvider(provider);
+    return some.withStore(store)
         .withRank(rank)
         .withSize(size)
-        .withDevice(Device.cuda(rank % devices))
-        .withProvider(provider)
         .withSettings(rank == size - 1 ? ofLast.apply(settings) : settings)
         .withTime(time)
         .withTimeout(LIMIT);

@@ -3,9 +3,7 @@ package dev.tutti.cuda;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.DType;
-import dev.tutti.Device;
 import dev.tutti.Tensor;
-import dev.tutti.cuda.provider.CudaDeviceTensors;
 import dev.tutti.cuda.provider.GlooCudaProvider;
 import dev.tutti.gloo.GlooProvider;
 import dev.tutti.gradients.BucketAllocator;
@@ -14,7 +12,6 @@ import dev.tutti.gradients.GradientHook;
 import dev.tutti.gradients.GradientReducer;
 import dev.tutti.gradients.ReducerOptions;
 import dev.tutti.gradients.hook.Compression;
-import java.lang.foreign.Arena;
 import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -32,41 +29,8 @@ class GradientReducerDevicesTest {
     machine.close();
   }
 
-  /** Uses the tensors of the fake devices. */
-  private record CudaBuckets(CudaDeviceTensors devices) implements BucketAllocator {
-    @Override
-    public Tensor allocate(Arena arena, Device device, DType dtype, long numel) {
-      return device.isCpu()
-          ? BucketAllocator.standard().allocate(arena, device, dtype, numel)
-          : devices.allocate(arena, device, dtype, numel);
-    }
-
-    @Override
-    public void zero(Tensor tensor) {
-      if (tensor.device().isCpu()) {
-        BucketAllocator.standard().zero(tensor);
-      } else {
-        devices.zero(tensor);
-      }
-    }
-
-    @Override
-    public void copy(Tensor target, Tensor source) {
-      if (target.device().isCpu()) {
-        BucketAllocator.standard().copy(target, source);
-      } else {
-        devices.copy(target, source);
-      }
-    }
-
-    @Override
-    public void convert(Tensor target, Tensor source) {
-      devices.copy(target, source);
-    }
-  }
-
   private BucketAllocator allocator() {
-    return new CudaBuckets(new CudaDeviceTensors(() -> machine.cuda));
+    return DeviceBuckets.of(machine);
   }
 
   private CudaRanks ranks() {

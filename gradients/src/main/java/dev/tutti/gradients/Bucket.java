@@ -6,6 +6,7 @@ import java.util.ArrayList;
 import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
 
 /** A bucket and its memory. */
 final class Bucket implements GradientBucket {
@@ -14,6 +15,7 @@ final class Bucket implements GradientBucket {
   private final List<Integer> parameters;
   private final Tensor tensor;
   private final BucketAllocator allocator;
+  private final MarkedStreams streams;
   private final List<Tensor> gradients;
   private final IdentityHashMap<GradientHook, Object> states = new IdentityHashMap<>();
   private ReduceOp mean = ReduceOp.AVG;
@@ -25,12 +27,17 @@ final class Bucket implements GradientBucket {
       List<Integer> parameters,
       Tensor tensor,
       ParameterList list,
-      BucketAllocator allocator) {
+      BucketAllocator allocator,
+      @Nullable Lane lane) {
     this.index = index;
     this.last = last;
     this.parameters = parameters;
     this.tensor = tensor;
     this.allocator = allocator;
+    this.streams = new MarkedStreams(lane);
+    if (lane != null) {
+      lane.keep(tensor);
+    }
     List<Tensor> views = new ArrayList<>();
     long start = 0;
     for (int parameter : parameters) {
@@ -39,6 +46,11 @@ final class Bucket implements GradientBucket {
       start += like.numel();
     }
     this.gradients = List.copyOf(views);
+  }
+
+  /** Returns the streams in which its gradients are written. */
+  MarkedStreams streams() {
+    return streams;
   }
 
   /** Sets the parameters of the next reduction; called by the thread that makes it. */

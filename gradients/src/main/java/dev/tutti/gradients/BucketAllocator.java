@@ -3,7 +3,9 @@ package dev.tutti.gradients;
 import dev.tutti.DType;
 import dev.tutti.Device;
 import dev.tutti.Tensor;
+import dev.tutti.spi.DeviceTensors;
 import java.lang.foreign.Arena;
+import java.util.Optional;
 
 /**
  * An allocator of the memory of buckets on the device of their parameters, which also moves
@@ -46,6 +48,17 @@ public interface BucketAllocator {
    */
   default void copy(Tensor target, Tensor source) {
     target.copyFrom(source);
+  }
+
+  /**
+   * Returns the provider of the streams in which this allocator works on a device, so that a
+   * reducer can reduce buckets there while backward continues; empty if it must not, which is the
+   * default.
+   *
+   * @param device the device of some parameters
+   */
+  default Optional<DeviceTensors> streams(Device device) {
+    return Optional.empty();
   }
 
   /**

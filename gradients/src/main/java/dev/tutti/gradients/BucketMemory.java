@@ -19,8 +19,10 @@ final class BucketMemory implements AutoCloseable {
    * @param plan for each bucket, the indices of its parameters
    * @param list the parameters
    * @param allocator the allocator of the memory
+   * @param lanes the reducer's streams
    */
-  BucketMemory(List<List<Integer>> plan, ParameterList list, BucketAllocator allocator) {
+  BucketMemory(
+      List<List<Integer>> plan, ParameterList list, BucketAllocator allocator, Lanes lanes) {
     this.plan = plan;
     bucketOf = new int[list.count()];
     gradients = new Tensor[list.count()];
@@ -29,7 +31,9 @@ final class BucketMemory implements AutoCloseable {
       for (int b = 0; b < buckets.length; b++) {
         List<Integer> indices = plan.get(b);
         Tensor tensor = allocate(indices, list, allocator);
-        buckets[b] = new Bucket(b, b == buckets.length - 1, indices, tensor, list, allocator);
+        boolean isLast = b == buckets.length - 1;
+        Lane lane = lanes.find(tensor.device());
+        buckets[b] = new Bucket(b, isLast, indices, tensor, list, allocator, lane);
         for (int i = 0; i < indices.size(); i++) {
           bucketOf[indices.get(i)] = b;
           gradients[indices.get(i)] = buckets[b].gradients().get(i);
@@ -76,6 +80,11 @@ final class BucketMemory implements AutoCloseable {
 
   int bucketOf(int parameter) {
     return bucketOf[parameter];
+  }
+
+  /** Returns the bucket of a parameter. */
+  Bucket of(int parameter) {
+    return buckets[bucketOf[parameter]];
   }
 
   Tensor gradient(int parameter) {

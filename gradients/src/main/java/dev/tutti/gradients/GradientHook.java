@@ -7,8 +7,9 @@ import dev.tutti.ProcessGroup;
  *
  * <p>A hook is called once for each bucket of a step, in the order of their indices, by one thread
  * at a time. If all parameters are in host memory, this is the reducer's own thread; otherwise it
- * is the thread that marked the last gradient. All ranks must make the same calls on the group. An
- * exception that the hook throws fails the step on all ranks.
+ * is the thread that marked the last gradient, and the current stream is the reducer's, unless
+ * there is none. All ranks must make the same calls on the group. An exception that the hook throws
+ * fails the step on all ranks.
  */
 @FunctionalInterface
 public interface GradientHook {

@@ -1,9 +1,9 @@
 package dev.tutti.gradients;
 
-import dev.tutti.Device;
 import dev.tutti.ProcessGroup;
 import dev.tutti.Registration;
 import dev.tutti.Tensor;
+import dev.tutti.TuttiException;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -25,10 +25,14 @@ import java.util.concurrent.atomic.AtomicInteger;
  * allocated.
  *
  * <p>A failure on one rank during a step aborts the group, since the other ranks wait for its
- * gradients, and every rank gets a {@link GradientException} that quotes that rank. Gradients that
- * are not on the host are reduced on the current stream of the thread that marks the last one of a
- * bucket. All threads that mark gradients must use the same stream, or the program must order their
- * streams.
+ * gradients, and every rank gets a {@link GradientException} that quotes that rank.
+ *
+ * <p>Gradients on a device are reduced in a stream of the reducer, while the device continues with
+ * the backward pass. That stream waits for the streams that were current when the bucket's
+ * gradients were marked; {@link #await} lets the caller's current stream wait for it, and returns
+ * before the device is done. The program must order the streams of a step's backward pass after
+ * that of the previous {@link #await}. {@link ReducerOptions#withoutOverlap} says what is different
+ * without such a stream.
  */
 public final class GradientReducer implements AutoCloseable {
   private final ProcessGroup group;
@@ -37,6 +41,11 @@ public final class GradientReducer implements AutoCloseable {
   private final Marks marks;
   private final StepClock clock = new StepClock();
   private final StepTurn turn;
+  private final Lanes lanes;
+
+  /** Whether a collective may fail on its device after the call that enqueued it. */
+  private final boolean onDevices;
+
   private final StepSequence sequence;
   private final StepRunner runner;
   private final AtomicBoolean awaiting = new AtomicBoolean();
@@ -79,52 +88,26 @@ public final class GradientReducer implements AutoCloseable {
       ProcessGroup group, List<Tensor> parameters, ReducerOptions options, boolean ownThread) {
     this.group = group;
     this.parameters = new ParameterList(parameters, options.names());
-    requireFitting(group, this.parameters, options);
+    this.parameters.requireFitting(group, options);
     ParameterAgreement.require(group, this.parameters, options);
     ParameterAgreement.broadcast(group, parameters, 0);
     ParameterAgreement.broadcast(group, options.buffers(), 0);
     turn = StepTurn.of(group);
     failure = new StepFailure(group);
     marks = new Marks(parameters.size());
-    sequence = new StepSequence(group, this.parameters, options, marks, clock, failure);
+    onDevices = parameters.stream().anyMatch(each -> !each.device().isCpu());
+    lanes = Lanes.of(group, this.parameters, options);
+    try {
+      sequence = new StepSequence(group, this.parameters, options, marks, clock, failure, lanes);
+    } catch (RuntimeException | Error e) {
+      lanes.close();
+      throw e;
+    }
     String name = "tutti-gradients-" + group.name() + "-" + group.rank();
     runner =
         ownThread
             ? new CommunicationThread(name, sequence, failure)
             : new InlineRunner(sequence, failure);
-  }
-
-  private static void requireFitting(
-      ProcessGroup group, ParameterList parameters, ReducerOptions options) {
-    if (!group.backends().containsKey(Device.CPU.type())) {
-      throw new IllegalArgumentException(
-          "the group has no backend for the host, which ranks need to compare their parameters; its"
-              + " backends are "
-              + group.backends());
-    }
-    List<Tensor> gradients = options.gradients();
-    if (gradients != null) {
-      parameters.requireAlike(gradients);
-    }
-    boolean digests = options.digestSteps() > 0 && options.digested() == null;
-    for (int i = 0; i < parameters.count(); i++) {
-      if (digests && !parameters.get(i).device().isCpu()) {
-        throw new IllegalArgumentException(
-            parameters.describe(i)
-                + " is on "
-                + parameters.get(i).device()
-                + ", but a digest reads host memory; give copies to ReducerOptions.withDigested");
-      }
-      if (options.divisor() == ReducerOptions.Divisor.ACTIVE_RANKS
-          && !parameters.get(i).dtype().isFloatingPoint()
-          && !parameters.get(i).dtype().isComplex()) {
-        throw new IllegalArgumentException(
-            parameters.describe(i)
-                + " is "
-                + parameters.get(i).describe()
-                + ", which cannot be divided by the number of active ranks");
-      }
-    }
   }
 
   /**
@@ -168,6 +151,7 @@ public final class GradientReducer implements AutoCloseable {
               .formatted(sequence.step(), parameters.describe(index)),
           index);
     }
+    sequence.note(index);
     if (!isSynchronizing()) {
       return;
     }
@@ -183,7 +167,8 @@ public final class GradientReducer implements AutoCloseable {
 
   /**
    * Ends a backward pass and waits until all gradients are means over all ranks; within {@link
-   * #noSync} it only ends the pass.
+   * #noSync} it only ends the pass. On devices, later work in the current stream finds the means.
+   * If their reduction fails there, later calls throw, and so does the group.
    *
    * @throws GradientException naming the parameters, if a gradient is missing, or if the step
    *     failed here or on another rank
@@ -229,6 +214,7 @@ public final class GradientReducer implements AutoCloseable {
     runner.wake();
     runner.awaitDone();
     check();
+    lanes.beforeCurrent();
     clock.end(since, sequence.memory().count());
     StepEvents.record(group.name(), group.rank(), clock);
     sequence.reset();
@@ -345,6 +331,13 @@ public final class GradientReducer implements AutoCloseable {
     failure.check();
     if (closed.get()) {
       throw new IllegalStateException("the reducer of rank " + group.rank() + " is closed");
+    }
+    if (onDevices) {
+      TuttiException cause = group.failure().orElse(null);
+      if (cause != null) {
+        String what = "the group failed in or before step %d".formatted(sequence.step());
+        throw failure.fail(what, -1, cause);
+      }
     }
   }
 

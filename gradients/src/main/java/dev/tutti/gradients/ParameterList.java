@@ -1,6 +1,7 @@
 package dev.tutti.gradients;
 
 import dev.tutti.Device;
+import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import java.util.Arrays;
@@ -45,6 +46,43 @@ final class ParameterList {
 
   List<Tensor> all() {
     return tensors;
+  }
+
+  /**
+   * Checks that the parameters, the group and the options match.
+   *
+   * @throws IllegalArgumentException if not
+   */
+  void requireFitting(ProcessGroup group, ReducerOptions options) {
+    if (!group.backends().containsKey(Device.CPU.type())) {
+      throw new IllegalArgumentException(
+          "the group has no backend for the host, which ranks need to compare their parameters; its"
+              + " backends are "
+              + group.backends());
+    }
+    List<Tensor> gradients = options.gradients();
+    if (gradients != null) {
+      requireAlike(gradients);
+    }
+    boolean digests = options.digestSteps() > 0 && options.digested() == null;
+    for (int i = 0; i < count(); i++) {
+      if (digests && !get(i).device().isCpu()) {
+        throw new IllegalArgumentException(
+            describe(i)
+                + " is on "
+                + get(i).device()
+                + ", but a digest reads host memory; give copies to ReducerOptions.withDigested");
+      }
+      if (options.divisor() == ReducerOptions.Divisor.ACTIVE_RANKS
+          && !get(i).dtype().isFloatingPoint()
+          && !get(i).dtype().isComplex()) {
+        throw new IllegalArgumentException(
+            describe(i)
+                + " is "
+                + get(i).describe()
+                + ", which cannot be divided by the number of active ranks");
+      }
+    }
   }
 
   /** Checks that the gradients match the parameters in number, type, shape and device. */

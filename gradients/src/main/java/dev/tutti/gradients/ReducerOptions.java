@@ -177,6 +177,15 @@ public final class ReducerOptions {
   }
 
   /**
+   * Reduces buckets on devices in the current stream of the thread that marks the last gradient.
+   * Without this option, a stream of the reducer reduces them while backward continues, unless two
+   * ranks of this process share a device, or {@code CUDA_DEVICE_MAX_CONNECTIONS} is below 8.
+   */
+  public ReducerOptions withoutOverlap() {
+    return with(copy -> copy.overlap = false);
+  }
+
+  /**
    * Tells whether every parameter gets a gradient in every step, in the memory of the buckets, and
    * the default hook reduces them. Another kind of hook may rely on this.
    */
@@ -236,6 +245,10 @@ public final class ReducerOptions {
     return fields.rebuild && !fields.unusedParameters;
   }
 
+  boolean overlap() {
+    return fields.overlap;
+  }
+
   GradientHook hook() {
     return fields.hook;
   }
@@ -277,6 +290,7 @@ public final class ReducerOptions {
     @Nullable Supplier<? extends SequencedMap<String, Tensor>> digested;
     @Nullable Divisor divisor;
     boolean rebuild = true;
+    boolean overlap = true;
     GradientHook hook = GradientHook.ALL_REDUCE;
     BucketAllocator allocator = BucketAllocator.standard();
 

@@ -5,6 +5,7 @@ import dev.tutti.Device;
 import dev.tutti.Tensor;
 import dev.tutti.spi.DeviceTensors;
 import java.lang.foreign.Arena;
+import java.util.Optional;
 
 /** The allocator that uses the device tensors of the backends on the class path. */
 final class StandardAllocator implements BucketAllocator {
@@ -46,6 +47,11 @@ final class StandardAllocator implements BucketAllocator {
     } else {
       of(target.device()).copy(target, source);
     }
+  }
+
+  @Override
+  public Optional<DeviceTensors> streams(Device device) {
+    return DeviceTensors.find(device.type());
   }
 
   @Override

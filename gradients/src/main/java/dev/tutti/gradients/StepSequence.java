@@ -2,6 +2,7 @@ package dev.tutti.gradients;
 
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
+import dev.tutti.Registration;
 import dev.tutti.Tensor;
 import java.util.Arrays;
 import java.util.List;
@@ -35,6 +36,7 @@ final class StepSequence {
   private final UnevenInputs uneven;
   private final UsedParameters used;
   private final ParameterDigest digest;
+  private final Lanes lanes;
   private final @Nullable List<Tensor> copied;
 
   private volatile BucketMemory memory;
@@ -52,13 +54,15 @@ final class StepSequence {
       ReducerOptions options,
       Marks marks,
       StepClock clock,
-      StepFailure failure) {
+      StepFailure failure,
+      Lanes lanes) {
     this.group = group;
     this.parameters = parameters;
     this.options = options;
     this.marks = marks;
     this.clock = clock;
     this.failure = failure;
+    this.lanes = lanes;
     this.uneven = new UnevenInputs(group, options.divisor());
     this.used = new UsedParameters(group, options.unusedParameters(), parameters.count());
     this.digest = new ParameterDigest(group, parameters, options);
@@ -71,7 +75,7 @@ final class StepSequence {
   }
 
   private BucketMemory allocate(List<Integer> order) {
-    return new BucketMemory(plan(order), parameters, options.allocator());
+    return new BucketMemory(plan(order), parameters, options.allocator(), lanes);
   }
 
   private List<List<Integer>> plan(List<Integer> order) {
@@ -113,6 +117,11 @@ final class StepSequence {
     return position == START;
   }
 
+  /** Notes that the calling thread's current stream writes a gradient. */
+  void note(int parameter) {
+    memory.of(parameter).streams().addCurrent();
+  }
+
   /**
    * Puts a gradient into its bucket; returns true if the thread that advances waits for that
    * bucket.
@@ -140,11 +149,14 @@ final class StepSequence {
       if (marks.isMarked(i)) {
         continue;
       }
+      MarkedStreams streams = now.of(i).streams();
+      streams.beforeCurrent();
       if (!options.accumulation() && !marks.isMarkedSinceReduction(i)) {
         options.allocator().zero(now.gradient(i));
       } else if (copied != null) {
         options.allocator().copy(now.gradient(i), copied.get(i));
       }
+      streams.addCurrent();
       fill(now, i);
     }
   }
@@ -221,6 +233,12 @@ final class StepSequence {
 
   private void reduce(Bucket bucket, boolean hasInputs) {
     bucket.begin(step, mean);
+    try (Registration _ = bucket.streams().enter()) {
+      reduceHere(bucket, hasInputs);
+    }
+  }
+
+  private void reduceHere(Bucket bucket, boolean hasInputs) {
     long before = System.nanoTime();
     try {
       options.hook().reduce(bucket, group);
@@ -260,7 +278,9 @@ final class StepSequence {
       }
       used.exchange();
       for (int i = 0; hasInputs && i < memory.count(); i++) {
-        copyOut(memory.bucket(i));
+        try (Registration _ = memory.bucket(i).streams().enter()) {
+          copyOut(memory.bucket(i));
+        }
       }
     }
     if (active == group.size() && digest.isDue(step)) {
@@ -285,6 +305,7 @@ final class StepSequence {
       return;
     }
     BucketMemory formed = allocate(agreed);
+    lanes.beforeCurrent();
     for (int i = 0; i < parameters.count(); i++) {
       options.allocator().copy(formed.gradient(i), old.gradient(i));
     }
@@ -309,9 +330,10 @@ final class StepSequence {
 
   private void shadowAll() {
     while (begin(false) > 0) {
+      zero();
       BucketMemory now = memory;
       for (int i = 0; i < now.count(); i++) {
-        options.allocator().zero(now.bucket(i).tensor());
+        now.bucket(i).streams().addCurrent();
         reduce(now.bucket(i), false);
       }
       end(false);
@@ -329,6 +351,7 @@ final class StepSequence {
 
   /** Sets all gradients to zero; called between steps. */
   void zero() {
+    lanes.beforeCurrent();
     BucketMemory now = memory;
     for (int i = 0; i < now.count(); i++) {
       options.allocator().zero(now.bucket(i).tensor());
@@ -337,5 +360,6 @@ final class StepSequence {
 
   void close() {
     memory.close();
+    lanes.close();
   }
 }

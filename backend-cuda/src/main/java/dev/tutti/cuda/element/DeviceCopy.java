@@ -95,13 +95,6 @@ public final class DeviceCopy {
     return tensor.isContiguous() && tensor.segment().address() % bytes == 0;
   }
 
-  /** Makes the next user of a tensor's memory wait for the work in a stream. */
-  public static void keepFor(CudaDevice device, Tensor tensor, CudaStream stream) {
-    long address = tensor.segment().address();
-    Parts.of(device).allocator().keepFor(address, Parts.of(stream));
-    Parts.of(device).sharable().keepFor(address, Parts.of(stream));
-  }
-
   /**
    * Makes the next users of all tensors that are now on a stream's device wait for the work in the
    * stream, unless there is none, or the device failed.

@@ -54,7 +54,7 @@ public final class DeviceNanSearch {
       return index < 0 || !tensor.dtype().isComplex() ? index : index / 2;
     } finally {
       // If the wait ended early, the stream still reads the tensor, which its owner may free.
-      DeviceCopy.keepFor(device, tensor, stream);
+      stream.keep(tensor);
       pinned.free(result);
     }
   }

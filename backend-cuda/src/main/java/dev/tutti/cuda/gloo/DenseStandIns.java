@@ -5,7 +5,6 @@ import dev.tutti.Tensor;
 import dev.tutti.cuda.CudaDevice;
 import dev.tutti.cuda.CudaStream;
 import dev.tutti.cuda.access.Parts;
-import dev.tutti.cuda.element.DeviceCopy;
 import dev.tutti.cuda.element.DeviceStridedCopy;
 import dev.tutti.cuda.memory.BlockTensors;
 import dev.tutti.cuda.memory.DeviceBlock;
@@ -81,7 +80,7 @@ final class DenseStandIns implements AutoCloseable {
   private Tensor allocate(Tensor tensor) {
     CudaDevice device = stream.device();
     // The caller may free the tensor before the stream is done with it.
-    DeviceCopy.keepFor(device, tensor, stream);
+    stream.keep(tensor);
     long bytes = tensor.byteSize();
     DeviceBlock block = Parts.of(device).allocator().allocate(Math.max(1, bytes), Parts.of(stream));
     blocks.add(block);

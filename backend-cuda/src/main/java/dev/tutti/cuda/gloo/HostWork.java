@@ -10,7 +10,6 @@ import dev.tutti.cuda.access.Parts;
 import dev.tutti.cuda.collective.OpenEvents;
 import dev.tutti.cuda.collective.SparseReduction;
 import dev.tutti.cuda.driver.StreamCalls;
-import dev.tutti.cuda.element.DeviceCopy;
 import dev.tutti.cuda.memory.PinnedAllocator;
 import dev.tutti.cuda.memory.PinnedBlock;
 import dev.tutti.spi.Backend;
@@ -320,7 +319,7 @@ final class HostWork {
     }
     for (Tensor result : written) {
       // The caller may free it once the host is done.
-      DeviceCopy.keepFor(device, result, toDevice);
+      toDevice.keep(result);
     }
     enqueued(op, toDevice);
   }

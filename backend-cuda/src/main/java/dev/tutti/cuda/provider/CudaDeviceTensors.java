@@ -2,18 +2,28 @@ package dev.tutti.cuda.provider;
 
 import dev.tutti.DType;
 import dev.tutti.Device;
+import dev.tutti.Settings;
 import dev.tutti.Tensor;
+import dev.tutti.TuttiException;
 import dev.tutti.cuda.Cuda;
 import dev.tutti.cuda.CudaDevice;
 import dev.tutti.cuda.CudaStream;
 import dev.tutti.cuda.access.Parts;
+import dev.tutti.cuda.collective.HardwareQueues;
 import dev.tutti.cuda.element.DeviceCopy;
+import dev.tutti.spi.DeviceStream;
 import dev.tutti.spi.DeviceTensors;
+import java.lang.System.Logger.Level;
 import java.lang.foreign.Arena;
+import java.time.Duration;
+import java.util.Optional;
 import java.util.function.Supplier;
 
 /** The provider of tensors on {@code cuda}. */
 public final class CudaDeviceTensors implements DeviceTensors {
+  private static final System.Logger LOG = System.getLogger(CudaDeviceTensors.class.getName());
+  private static final Duration PATIENCE = Duration.ofSeconds(5);
+
   private final Supplier<Cuda> cuda;
 
   /** Creates the provider; {@link java.util.ServiceLoader} calls this. Loads nothing. */
@@ -54,7 +64,7 @@ public final class CudaDeviceTensors implements DeviceTensors {
     if (tensor.byteSize() > 0) {
       CudaDevice device = of(tensor.device());
       CudaStream stream = device.currentStream();
-      DeviceCopy.keepFor(device, tensor, stream);
+      stream.keep(tensor);
       Parts.of(device).context().enter();
       Parts.of(device)
           .context()
@@ -72,8 +82,8 @@ public final class CudaDeviceTensors implements DeviceTensors {
     }
     CudaDevice device = of(target.device());
     CudaStream stream = device.currentStream();
-    DeviceCopy.keepFor(device, target, stream);
-    DeviceCopy.keepFor(device, source, stream);
+    stream.keep(target);
+    stream.keep(source);
     DeviceCopy.copy(device, target, source);
   }
 
@@ -85,5 +95,31 @@ public final class CudaDeviceTensors implements DeviceTensors {
   @Override
   public void copyFromHost(Tensor target, Tensor host) {
     of(target.device()).tensors().copyFromHost(target, host);
+  }
+
+  @Override
+  public DeviceStream currentStream(Device device) {
+    return of(device).currentStream();
+  }
+
+  @Override
+  public Optional<DeviceStream> takeStream(Device device) {
+    return HardwareQueues.warning(Settings.fromEnvironment()).isPresent()
+        ? Optional.empty()
+        : Optional.of(Parts.of(of(device)).reserve().take());
+  }
+
+  @Override
+  public void giveStream(DeviceStream stream) {
+    CudaStream own = (CudaStream) stream;
+    try {
+      if (own.isCapturing()) {
+        throw new IllegalStateException("it is being captured into a graph");
+      }
+      own.await(PATIENCE);
+      Parts.of(own.device()).reserve().give(own);
+    } catch (TuttiException | IllegalStateException e) {
+      LOG.log(Level.WARNING, "{0} is not used again: {1}", own, e.getMessage());
+    }
   }
 }

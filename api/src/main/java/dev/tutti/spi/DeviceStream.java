@@ -1,0 +1,36 @@
+package dev.tutti.spi;
+
+import dev.tutti.Incubating;
+import dev.tutti.Registration;
+import dev.tutti.Tensor;
+
+/**
+ * A queue of work on a device, for code that works with any device. Equal objects denote the same
+ * queue. All methods may be called from any thread, and none waits for the device.
+ */
+@Incubating
+public interface DeviceStream {
+  /**
+   * Makes this stream the calling thread's current stream of its device, until the registration is
+   * closed on that thread.
+   */
+  Registration use();
+
+  /**
+   * Orders later work in this stream after the work that is now in another one.
+   *
+   * @param earlier a stream of a device of the same kind
+   */
+  void waitFor(DeviceStream earlier);
+
+  /**
+   * Declares that this stream works on a tensor, so that its memory, once freed, is reused only
+   * after the work that is in the stream then.
+   *
+   * @param tensor a tensor whose memory a {@link DeviceTensors} of the same kind allocated
+   */
+  void keep(Tensor tensor);
+
+  /** Tells whether work in this stream is being recorded, to be executed later (a CUDA graph). */
+  boolean isCapturing();
+}

@@ -1,0 +1,189 @@
+package dev.tutti.cuda;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.tutti.ProcessGroup;
+import dev.tutti.Tensor;
+import dev.tutti.gradients.GradientException;
+import dev.tutti.gradients.GradientHook;
+import dev.tutti.gradients.GradientReducer;
+import dev.tutti.gradients.ReducerOptions;
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.List;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicReference;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+
+/** Tests that gradients on devices are reduced in a stream of the reducer, and in which order. */
+class OverlapTest {
+  private final FakeMachine machine = new FakeMachine(4);
+
+  @AfterEach
+  void close() {
+    machine.close();
+  }
+
+  private CudaRanks ranks() {
+    return new CudaRanks(machine.cuda).besideHost();
+  }
+
+  /** Puts each parameter into a bucket of its own. */
+  private ReducerOptions options() {
+    return ReducerOptions.DEFAULT.withAllocator(DeviceBuckets.of(machine)).withBucketBytes(1, 1);
+  }
+
+  private static Tensor filled(CudaDevice device, int numel, float value) {
+    float[] values = new float[numel];
+    Arrays.fill(values, value);
+    return device.tensors().copyOf(Tensor.of(values));
+  }
+
+  private static float[] read(CudaDevice device, Tensor tensor) {
+    return device.tensors().toHost(tensor).toFloatArray();
+  }
+
+  private void write(Tensor gradient, Tensor values) {
+    DeviceBuckets.of(machine).copy(gradient, values);
+  }
+
+  @Test
+  void aBucketIsReducedWhileBackwardContinues() throws Exception {
+    ranks()
+        .run(
+            2,
+            (group, device) -> {
+              AtomicReference<CudaEvent> reduced = new AtomicReference<>();
+              GradientHook hook =
+                  (bucket, of) -> {
+                    GradientHook.ALL_REDUCE.reduce(bucket, of);
+                    reduced.set(device.currentStream().record());
+                  };
+              List<Tensor> parameters = List.of(filled(device, 4, 0), filled(device, 5, 0));
+              Tensor first = filled(device, 4, group.rank());
+              Tensor second = filled(device, 5, 10 + group.rank());
+              try (GradientReducer reducer =
+                  new GradientReducer(group, parameters, options().withHook(hook))) {
+                for (int step = 0; step < 3; step++) {
+                  write(reducer.gradient(1), second);
+                  reducer.ready(1);
+                  CountDownLatch backward = machine.hold(device.currentStream());
+                  CudaEvent event = reduced.get();
+                  Until.holds("the mean of bucket 0", event::isReached);
+                  write(reducer.gradient(0), first);
+                  reducer.ready(0);
+                  reducer.await();
+                  assertThat(device.currentStream().isIdle()).isFalse();
+                  backward.countDown();
+                  assertThat(read(device, reducer.gradient(0))).containsOnly(0.5f);
+                  assertThat(read(device, reducer.gradient(1))).containsOnly(10.5f);
+                }
+              }
+            });
+  }
+
+  @Test
+  void aBucketWaitsForAllStreamsInWhichItsGradientsWereWritten() throws Exception {
+    ranks()
+        .run(
+            2,
+            (group, device) -> {
+              ReducerOptions options = options().withBucketBytes(1000, 1000);
+              List<Tensor> parameters = List.of(filled(device, 4, 0), filled(device, 5, 0));
+              Tensor first = filled(device, 4, 2 * group.rank());
+              Tensor second = filled(device, 5, 10 + 2 * group.rank());
+              CudaStream other = device.poolStream();
+              try (GradientReducer reducer = new GradientReducer(group, parameters, options)) {
+                for (int step = 0; step < 3; step++) {
+                  other.waitFor(device.currentStream());
+                  CountDownLatch held = machine.hold(other);
+                  try (CudaStream.Scope _ = other.use()) {
+                    write(reducer.gradient(1), second);
+                    reducer.ready(1);
+                  }
+                  write(reducer.gradient(0), first);
+                  reducer.ready(0);
+                  reducer.await();
+                  held.countDown();
+                  assertThat(read(device, reducer.gradient(0))).containsOnly(1);
+                  assertThat(read(device, reducer.gradient(1))).containsOnly(11);
+                  reducer.zeroGradients();
+                }
+              }
+            });
+  }
+
+  private List<Boolean> usesCurrentStream(CudaRanks ranks, ReducerOptions options)
+      throws Exception {
+    boolean[] found = new boolean[2];
+    ranks.run(
+        2,
+        (group, device) -> {
+          CudaStream stream = device.currentStream();
+          GradientHook hook =
+              (bucket, of) -> found[of.rank()] = device.currentStream().equals(stream);
+          try (GradientReducer reducer =
+              new GradientReducer(group, List.of(filled(device, 4, 0)), options.withHook(hook))) {
+            reducer.ready(0);
+            reducer.await();
+          }
+        });
+    return List.of(found[0], found[1]);
+  }
+
+  @Test
+  void aReducerHasAStreamUnlessItIsToldNotToOrRanksShareADevice() throws Exception {
+    assertThat(usesCurrentStream(ranks(), options())).containsOnly(false);
+    assertThat(usesCurrentStream(ranks(), options().withoutOverlap())).containsOnly(true);
+    assertThat(usesCurrentStream(ranks().onOneDevice(), options())).containsOnly(true);
+  }
+
+  @Test
+  void closedReducersGiveTheirStreamsBack() throws Exception {
+    for (int i = 0; i < 3; i++) {
+      assertThat(usesCurrentStream(ranks(), options())).containsOnly(false);
+    }
+    int streams = machine.fake.living("stream");
+    for (int i = 0; i < 60; i++) {
+      assertThat(usesCurrentStream(ranks(), options())).containsOnly(false);
+    }
+    assertThat(machine.fake.living("stream")).isEqualTo(streams);
+  }
+
+  @Test
+  void aFailureOnTheDeviceIsThrownByTheNextCall() throws Exception {
+    ranks()
+        .run(
+            2,
+            (group, device) -> {
+              try (GradientReducer reducer =
+                  new GradientReducer(group, List.of(filled(device, 4, 0)), options())) {
+                step(reducer);
+                group.barrier();
+                if (group.rank() == 0) {
+                  group.setTimeout(Duration.ofMillis(300));
+                  step(reducer);
+                  requireFailed(group, reducer);
+                } else {
+                  Until.holds("the failure", () -> group.failure().isPresent());
+                }
+              }
+            });
+  }
+
+  private static void requireFailed(ProcessGroup group, GradientReducer reducer) {
+    Until.holds("the failure", () -> group.failure().isPresent());
+    assertThatThrownBy(() -> reducer.ready(0))
+        .isInstanceOf(GradientException.class)
+        .hasMessageContaining("rank 0: the group failed in or before step 3")
+        .hasCause(group.failure().orElseThrow());
+    assertThatThrownBy(reducer::zeroGradients).isInstanceOf(GradientException.class);
+  }
+
+  private static void step(GradientReducer reducer) {
+    reducer.ready(0);
+    reducer.await();
+  }
+}

@@ -1,0 +1,80 @@
+package dev.tutti.gradients;
+
+import dev.tutti.Registration;
+import dev.tutti.spi.DeviceStream;
+import java.util.ArrayList;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The streams in which the gradients of a bucket were written, usually one. Any thread may call any
+ * method.
+ */
+final class MarkedStreams {
+  private static final Registration NONE = () -> {};
+
+  private final @Nullable Lane lane;
+  private final List<DeviceStream> others = new ArrayList<>();
+  private volatile @Nullable DeviceStream first;
+
+  /**
+   * Creates an empty set.
+   *
+   * @param lane the reducer's stream, or null if it reduces in the caller's stream
+   */
+  MarkedStreams(@Nullable Lane lane) {
+    this.lane = lane;
+  }
+
+  /** Adds the calling thread's current stream. */
+  void addCurrent() {
+    if (lane != null) {
+      DeviceStream current = lane.current();
+      if (!current.equals(first)) {
+        add(current);
+      }
+    }
+  }
+
+  private synchronized void add(DeviceStream stream) {
+    if (first == null) {
+      first = stream;
+    } else if (!stream.equals(first) && !others.contains(stream)) {
+      others.add(stream);
+    }
+  }
+
+  /** Orders later work in the calling thread's current stream after that in these streams. */
+  synchronized void beforeCurrent() {
+    DeviceStream known = first;
+    if (lane != null && known != null) {
+      DeviceStream current = lane.current();
+      current.waitFor(known);
+      others.forEach(current::waitFor);
+    }
+  }
+
+  /**
+   * Orders the reducer's stream after these streams, and makes it current on the calling thread
+   * until the registration is closed.
+   */
+  Registration enter() {
+    if (lane == null) {
+      return NONE;
+    }
+    drain(lane);
+    return lane.use();
+  }
+
+  private synchronized void drain(Lane to) {
+    DeviceStream known = first;
+    if (known != null) {
+      to.after(known);
+      for (int i = 0; i < others.size(); i++) {
+        to.after(others.get(i));
+      }
+      first = null;
+      others.clear();
+    }
+  }
+}
