@@ -117,6 +117,11 @@ public abstract class ForwardingProcessGroup implements ProcessGroup {
   }
 
   @Override
+  public Work allGatherInto(Tensor output, Tensor input, long[] outputSplits, CallOptions options) {
+    return delegate().allGatherInto(output, input, outputSplits, options);
+  }
+
+  @Override
   public Work allGatherIntoCoalesced(
       List<Tensor> outputs, List<Tensor> inputs, CallOptions options) {
     return delegate().allGatherIntoCoalesced(outputs, inputs, options);
@@ -140,6 +145,12 @@ public abstract class ForwardingProcessGroup implements ProcessGroup {
   @Override
   public Work reduceScatterInto(Tensor output, Tensor input, ReduceOp op, CallOptions options) {
     return delegate().reduceScatterInto(output, input, op, options);
+  }
+
+  @Override
+  public Work reduceScatterInto(
+      Tensor output, Tensor input, long[] inputSplits, ReduceOp op, CallOptions options) {
+    return delegate().reduceScatterInto(output, input, inputSplits, op, options);
   }
 
   @Override

@@ -252,6 +252,25 @@ public interface ProcessGroup extends AutoCloseable {
    */
   Work allGatherInto(Tensor output, Tensor input, CallOptions options);
 
+  /** Gathers any number of rows of each rank into a single tensor on all ranks, and waits. */
+  default void allGatherInto(Tensor output, Tensor input, long[] outputSplits) {
+    allGatherInto(output, input, outputSplits, CallOptions.DEFAULT);
+  }
+
+  /**
+   * Gathers any number of rows of each rank into a single tensor on all ranks, in rank order. Runs
+   * as the {@link #allGather(List, Tensor, CallOptions)} of the rows of the output.
+   *
+   * @param output the gathered rows
+   * @param input this rank's rows, in memory of their own or exactly this rank's rows of the output
+   * @param outputSplits the number of rows of dimension 0 from each rank, the same numbers on all
+   *     ranks, zero allowed; empty for equal parts. Unequal numbers need {@link
+   *     Capabilities.Feature#UNEVEN_PARTS}
+   * @param options the deadline, and whether the call is asynchronous
+   * @throws IllegalArgumentException if the numbers do not add up to the rows of the output
+   */
+  Work allGatherInto(Tensor output, Tensor input, long[] outputSplits, CallOptions options);
+
   /** Gathers several tensors at once, and waits. */
   default void allGatherIntoCoalesced(List<Tensor> outputs, List<Tensor> inputs) {
     allGatherIntoCoalesced(outputs, inputs, CallOptions.DEFAULT);
@@ -320,7 +339,8 @@ public interface ProcessGroup extends AutoCloseable {
    *
    * @param output the reduced tensor for this rank, in memory of its own or exactly this rank's
    *     input, which then holds the result
-   * @param inputs one tensor for each rank; their content is left unchanged
+   * @param inputs one tensor for each rank; their content is left unchanged. Unequal sizes need
+   *     {@link Capabilities.Feature#UNEVEN_PARTS}
    * @param op the operator that combines elements
    * @param options the deadline, and whether the call is asynchronous
    */
@@ -342,6 +362,27 @@ public interface ProcessGroup extends AutoCloseable {
    * @param options the deadline, and whether the call is asynchronous
    */
   Work reduceScatterInto(Tensor output, Tensor input, ReduceOp op, CallOptions options);
+
+  /** Reduces a tensor, hands each rank any number of its rows, and waits. */
+  default void reduceScatterInto(Tensor output, Tensor input, long[] inputSplits, ReduceOp op) {
+    reduceScatterInto(output, input, inputSplits, op, CallOptions.DEFAULT);
+  }
+
+  /**
+   * Reduces a tensor over all ranks and hands each rank any number of its rows. Runs as the {@link
+   * #reduceScatter(Tensor, List, ReduceOp, CallOptions)} of the rows of the input.
+   *
+   * @param output this rank's rows, in memory of their own or exactly this rank's rows of the input
+   * @param input the rows to reduce; its content outside the output is left unchanged
+   * @param inputSplits the number of rows of dimension 0 for each rank, the same numbers on all
+   *     ranks, zero allowed; empty for equal parts. Unequal numbers need {@link
+   *     Capabilities.Feature#UNEVEN_PARTS}
+   * @param op the operator that combines elements
+   * @param options the deadline, and whether the call is asynchronous
+   * @throws IllegalArgumentException if the numbers do not add up to the rows of the input
+   */
+  Work reduceScatterInto(
+      Tensor output, Tensor input, long[] inputSplits, ReduceOp op, CallOptions options);
 
   /** Reduces and scatters several tensors at once, and waits. */
   default void reduceScatterIntoCoalesced(List<Tensor> outputs, List<Tensor> inputs, ReduceOp op) {

@@ -39,6 +39,7 @@ class GpuRankContract
         AllGatherContract,
         GatherContract,
         ReduceScatterContract,
+        UnevenPartsContract,
         AllToAllContract,
         PointToPointContract,
         ObjectContract,

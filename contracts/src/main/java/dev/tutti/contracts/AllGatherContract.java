@@ -1,7 +1,6 @@
 package dev.tutti.contracts;
 
 import dev.tutti.CallOptions;
-import dev.tutti.Capabilities.Feature;
 import dev.tutti.DType;
 import dev.tutti.OpType;
 import dev.tutti.Tensor;
@@ -24,24 +23,6 @@ public interface AllGatherContract extends GroupContract {
         member -> {
           Moves.anySizeAndLayout(member, AllGatherContract::checkList);
           checkList(member, Layout.CONTIGUOUS, Layout.CONTIGUOUS, DType.FLOAT32);
-        });
-  }
-
-  /** Gathers parts of unequal size, some of them empty. */
-  @ContractTest(needs = OpType.ALL_GATHER, movesData = true, features = Feature.UNEVEN_PARTS)
-  default void allGatherTakesUnevenParts(ContractWorld world) throws Exception {
-    world.run(
-        member -> {
-          for (DType dtype : member.movable()) {
-            List<TestTensor> outputs = new ArrayList<>();
-            for (int rank = 0; rank < member.size(); rank++) {
-              outputs.add(member.blank(Layout.CONTIGUOUS, dtype, 3L * rank));
-            }
-            TestTensor input = member.toMove(Layout.CONTIGUOUS, dtype, 5, 3L * member.rank());
-            member.group().allGather(TestTensor.views(outputs), input.view());
-            TestTensor.assertMovedFromEach(
-                "uneven allGather of " + dtype.label() + " from rank", outputs, 5);
-          }
         });
   }
 

@@ -214,7 +214,8 @@ public interface ArgumentsContract extends GroupContract {
           Tensor output = member.floats(1, 2).view();
           List<Tensor> few = copies(member, DType.FLOAT32, 2).subList(1, member.size());
           List<Tensor> otherType = copies(member, DType.INT32, 2);
-          List<Tensor> otherSize = copies(member, DType.FLOAT32, 3);
+          List<Tensor> otherSize = new ArrayList<>(copies(member, DType.FLOAT32, 2));
+          otherSize.set(member.rank(), member.floats(1, 2, 3).view());
           refused.badArgument("inputs", () -> group.reduceScatter(output, few, ReduceOp.SUM));
           refused.badArgument(
               "inputs[0]", () -> group.reduceScatter(output, otherType, ReduceOp.SUM));

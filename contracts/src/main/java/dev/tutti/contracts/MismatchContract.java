@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.catchThrowable;
 import static org.assertj.core.api.Assumptions.assumeThat;
 
 import dev.tutti.CallOptions;
+import dev.tutti.Capabilities.Feature;
 import dev.tutti.CollectiveException;
 import dev.tutti.CollectiveTimeoutException;
 import dev.tutti.DType;
@@ -181,6 +182,61 @@ public interface MismatchContract extends GroupContract {
   private static void callWithOtherRoot(Member member, long numel, boolean isOdd) {
     int root = isOdd ? Math.max(1, member.rank()) : 0;
     member.group().broadcast(member.scratch(DType.FLOAT32, numel), root);
+  }
+
+  /** Fails if a rank passes other numbers of rows, and names them on all ranks. */
+  @ContractTest(
+      needs = OpType.ALL_GATHER,
+      movesData = true,
+      mismatches = true,
+      features = Feature.UNEVEN_PARTS,
+      minSize = 2,
+      maxSize = 3)
+  default void otherNumbersOfRowsFail(ContractWorld world) throws Exception {
+    check(world, MismatchContract::callWithOtherRows);
+    world.run(
+        member -> {
+          boolean isOdd = member.rank() == 0;
+          Throwable _ = catchThrowable(() -> callWithOtherRows(member, 4, isOdd));
+          Waiting.until("the failure", () -> member.group().failure().isPresent());
+          assertThat(member.group().failure().orElseThrow())
+              .isInstanceOf(MismatchException.class)
+              .hasMessageContaining("ranks disagree")
+              .hasMessageContaining(member.size() == 2 ? "[4+5]" : "[4+4+5]")
+              .hasMessageContaining(member.size() == 2 ? "[4+4]" : "[4+4+4]");
+        });
+  }
+
+  private static void callWithOtherRows(Member member, long numel, boolean isOdd) {
+    long[] splits = new long[member.size()];
+    Arrays.fill(splits, numel);
+    // The last rank, which makes the odd call of the tests, has to pass what it announces.
+    splits[member.size() - 1] += isOdd ? 1 : 0;
+    Tensor output = member.scratch(DType.FLOAT32, Arrays.stream(splits).sum());
+    Tensor input = member.scratch(DType.FLOAT32, splits[member.rank()]);
+    member.group().allGatherInto(output, input, splits);
+  }
+
+  /** Fails if a rank passes other numbers of rows to reduce, and names them on all ranks. */
+  @ContractTest(
+      needs = OpType.REDUCE_SCATTER,
+      movesData = true,
+      mismatches = true,
+      features = Feature.UNEVEN_PARTS,
+      minSize = 2,
+      maxSize = 3)
+  default void otherNumbersOfReducedRowsFail(ContractWorld world) throws Exception {
+    check(
+        world,
+        (member, numel, isOdd) -> {
+          long[] splits = new long[member.size()];
+          Arrays.fill(splits, numel);
+          splits[0] += isOdd ? 1 : 0;
+          splits[1] -= isOdd ? 1 : 0;
+          Tensor input = member.scratch(DType.FLOAT32, Arrays.stream(splits).sum());
+          Tensor output = member.scratch(DType.FLOAT32, splits[member.rank()]);
+          member.group().reduceScatterInto(output, input, splits, ReduceOp.SUM);
+        });
   }
 
   /** Names the odd rank on all ranks if the others are a majority, and otherwise no rank. */

@@ -28,6 +28,7 @@ public abstract class ProcessGroupContract
         AllGatherContract,
         GatherContract,
         ReduceScatterContract,
+        UnevenPartsContract,
         AllToAllContract,
         PointToPointContract,
         BarrierContract,

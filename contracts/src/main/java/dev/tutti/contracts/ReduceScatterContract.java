@@ -1,13 +1,11 @@
 package dev.tutti.contracts;
 
 import dev.tutti.CallOptions;
-import dev.tutti.Capabilities.Feature;
 import dev.tutti.DType;
 import dev.tutti.OpType;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.contracts.Member.LayoutPair;
-import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 
@@ -40,26 +38,6 @@ public interface ReduceScatterContract extends GroupContract {
           for (LayoutPair pair : member.layoutPairs()) {
             checkList(member, layouts, pair.input(), pair.output(), 3, 5);
           }
-        });
-  }
-
-  /** Reduces lists of parts of unequal size, some of them empty. */
-  @ContractTest(needs = OpType.REDUCE_SCATTER, movesData = true, features = Feature.UNEVEN_PARTS)
-  default void reduceScatterTakesUnevenParts(ContractWorld world) throws Exception {
-    world.run(
-        member -> {
-          List<Tensor> inputs = new ArrayList<>();
-          for (int part = 0; part < member.size(); part++) {
-            double[] values = new double[3 * part];
-            Arrays.fill(values, member.rank() + 10.0 * part);
-            inputs.add(member.floats(values).view());
-          }
-          TestTensor output = member.blank(Layout.CONTIGUOUS, DType.FLOAT32, 3L * member.rank());
-          member.group().reduceScatter(output.view(), inputs, ReduceOp.SUM);
-          int n = member.size();
-          double[] expected = new double[3 * member.rank()];
-          Arrays.fill(expected, n * (n - 1) / 2.0 + 10.0 * n * member.rank());
-          output.assertValues("uneven reduceScatter", expected);
         });
   }
 

@@ -134,6 +134,15 @@ final class ReductionCase {
         .toList();
   }
 
+  /** Returns the parts of a rank's input that have the given numbers of elements. */
+  List<TestTensor> inputParts(Member member, long[] splits) {
+    return member.ranks().stream()
+        .map(
+            part ->
+                member.tensor(dtype, part(inputs.get(member.rank()), splits, part), splits[part]))
+        .toList();
+  }
+
   /** Returns memory for a result or a part of it, filled with a value that no result has. */
   TestTensor output(Member member, Layout layout, long... shape) {
     return member.blank(layout, dtype, shape);
@@ -181,20 +190,33 @@ final class ReductionCase {
 
   /** Asserts that a tensor holds one of the equal parts of the result. */
   void checkPart(String what, TestTensor result, int part) {
+    checkPart(what, result, equalSplits(), part);
+  }
+
+  /** Asserts that a tensor holds one of the parts of the result. */
+  void checkPart(String what, TestTensor result, long[] splits, int part) {
     result.assertClose(
         what + " of " + this + hint() + ", part " + part,
-        part(expected, part),
-        part(tolerance, part));
+        part(expected, splits, part),
+        part(tolerance, splits, part));
     CURRENT.remove();
+  }
+
+  /**
+   * Asserts that a tensor holds a rank's input, except for the rank's part, one of the equal parts,
+   * which holds the result.
+   */
+  void checkPartInPlace(String what, Member member, TestTensor tensor) {
+    checkPartInPlace(what, member, tensor, equalSplits());
   }
 
   /**
    * Asserts that a tensor holds a rank's input, except for the rank's part, which holds the result.
    */
-  void checkPartInPlace(String what, Member member, TestTensor tensor) {
+  void checkPartInPlace(String what, Member member, TestTensor tensor, long[] splits) {
     double[] whole = inputs.get(member.rank()).clone();
-    int length = whole.length / inputs.size();
-    System.arraycopy(expected, member.rank() * length, whole, member.rank() * length, length);
+    double[] own = part(expected, splits, member.rank());
+    System.arraycopy(own, 0, whole, start(splits, member.rank()), own.length);
     tensor.assertClose(what + " of " + this + hint(), whole, tolerance);
     CURRENT.remove();
   }
@@ -211,8 +233,22 @@ final class ReductionCase {
   }
 
   private double[] part(double[] whole, int part) {
-    int length = whole.length / inputs.size();
-    return Arrays.copyOfRange(whole, part * length, (part + 1) * length);
+    return part(whole, equalSplits(), part);
+  }
+
+  private double[] part(double[] whole, long[] splits, int part) {
+    int start = start(splits, part);
+    return Arrays.copyOfRange(whole, start, start + TestData.reals(dtype, splits[part]));
+  }
+
+  private int start(long[] splits, int part) {
+    return TestData.reals(dtype, Arrays.stream(splits, 0, part).sum());
+  }
+
+  private long[] equalSplits() {
+    long[] splits = new long[inputs.size()];
+    Arrays.fill(splits, partNumel());
+    return splits;
   }
 
   @Override

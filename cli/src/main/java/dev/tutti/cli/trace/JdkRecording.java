@@ -141,6 +141,7 @@ final class JdkRecording {
         bytes,
         TraceEntry.sizesOf(dtype, bytes),
         "",
+        "",
         isMessage ? event.getInt("peer") : -1,
         TraceFiles.text(event.getString("path")),
         event.getString("state").equals("COMPLETED") ? TraceEntry.COMPLETED : "started",

@@ -153,7 +153,8 @@ final class TraceAnalysis {
                                     isOfTorch ? "" : entry.reduceOp(),
                                     entry.dtype().replace(' ', '_'),
                                     entry.numel(),
-                                    isOfTorch ? -1 : entry.root()))));
+                                    isOfTorch ? -1 : entry.root(),
+                                    isOfTorch ? "" : entry.parts()))));
     SortedMap<Integer, RankProgress> progress = new TreeMap<>();
     issued.forEach((rank, calls) -> progress.put(rank, RankProgress.ofCalls(calls)));
     Disagreement.Finding found = Disagreement.find(progress, size);

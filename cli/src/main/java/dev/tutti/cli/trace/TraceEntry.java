@@ -15,6 +15,8 @@ import java.util.List;
  * @param dtype the type of the elements, or empty
  * @param numel the number of elements of the inputs, or of the outputs if there are no inputs
  * @param sizes the sizes of the same tensors, in words
+ * @param parts how many elements each rank gives or gets, as {@code RankProgress.parts} describes
+ *     it; or empty
  * @param reduceOp the reduction operator, or empty
  * @param root the root of a collective or the peer of a message, or -1
  * @param path the path that the operation took, or empty
@@ -33,6 +35,7 @@ record TraceEntry(
     String dtype,
     long numel,
     String sizes,
+    String parts,
     String reduceOp,
     int root,
     String path,
@@ -91,6 +94,7 @@ record TraceEntry(
         newDtype,
         bytes,
         sizesOf(newDtype, bytes),
+        "",
         "",
         isMessage() ? root : -1,
         path,

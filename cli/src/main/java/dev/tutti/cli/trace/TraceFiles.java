@@ -4,6 +4,7 @@ import dev.tutti.OpType;
 import dev.tutti.cli.process.Counts;
 import dev.tutti.cli.process.Reasons;
 import dev.tutti.cli.trace.TraceJobs.Part;
+import dev.tutti.runtime.operation.RankProgress;
 import java.io.IOException;
 import java.nio.charset.CharacterCodingException;
 import java.nio.file.FileSystemException;
@@ -277,6 +278,9 @@ final class TraceFiles {
     boolean hasTensors = type != OpType.BARRIER && type != OpType.MONITORED_BARRIER;
     List<List<Long>> sizes =
         hasTensors ? sizes(fields.get(hasInputs ? "input_sizes" : "output_sizes")) : List.of();
+    String parts =
+        RankProgress.parts(
+            type, sizes(fields.get("input_sizes")), sizes(fields.get("output_sizes")));
     return new TraceEntry(
         rank,
         fields.get("process_group") instanceof List<?> names && !names.isEmpty()
@@ -290,7 +294,10 @@ final class TraceFiles {
             ? String.valueOf(types.getFirst())
             : "",
         TraceEntry.numel(sizes),
-        sizes.isEmpty() ? "" : String.valueOf(sizes.size() == 1 ? sizes.getFirst() : sizes),
+        parts.contains("+")
+            ? "[" + parts + "]"
+            : sizes.isEmpty() ? "" : String.valueOf(sizes.size() == 1 ? sizes.getFirst() : sizes),
+        parts,
         text(fields.get("reduce_op")),
         optionalRank(fields.get(isMessage ? "peer" : "root")),
         text(fields.get("path")),

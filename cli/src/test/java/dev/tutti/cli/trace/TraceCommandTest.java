@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.CallOptions;
+import dev.tutti.DType;
 import dev.tutti.GroupOptions;
 import dev.tutti.OpType;
 import dev.tutti.ProcessGroup;
@@ -116,6 +117,31 @@ class TraceCommandTest {
     assertThat(terminal.out())
         .contains("PROBLEM group 0: ranks disagree: rank 0 called allReduce #2 Float[2]")
         .contains("ranks 1, 2 called allReduce #2 Float[1]; rank 0 differs from the others");
+  }
+
+  @Test
+  void itNamesTheNumbersOfRowsThatDiffer() throws Exception {
+    CountDownLatch called = new CountDownLatch(2);
+    run(
+        3,
+        Duration.ofSeconds(60),
+        group -> {
+          Tensor three = Tensor.of(0f, 0f, 0f);
+          if (group.rank() == 0) {
+            assertThat(called.await(60, TimeUnit.SECONDS)).isTrue();
+            group.allGatherInto(three, Tensor.of(1f), new long[] {1, 0, 2});
+          } else {
+            long[] rows = {1, 2, 0};
+            Tensor own = Tensor.allocate(DType.FLOAT32, rows[group.rank()]);
+            Work work = group.allGatherInto(three, own, rows, CallOptions.ASYNC);
+            called.countDown();
+            work.await();
+          }
+        });
+    assertThat(tutti(folder)).isEqualTo(1);
+    assertThat(terminal.out())
+        .contains("ranks disagree: rank 0 called allGather #1 Float[1+0+2]")
+        .contains("ranks 1, 2 called allGather #1 Float[1+2+0]; rank 0 differs");
   }
 
   @Test
@@ -262,6 +288,7 @@ class TraceCommandTest {
                 i,
                 "",
                 0,
+                "",
                 "",
                 "",
                 -1,

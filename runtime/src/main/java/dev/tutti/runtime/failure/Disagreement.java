@@ -20,7 +20,7 @@ import java.util.stream.Collectors;
 public final class Disagreement {
   /**
    * To these operations all ranks bring the same number of elements; in others their parts may
-   * differ in length.
+   * differ in length, but all ranks know all lengths if they pass a tensor for each rank.
    */
   private static final Set<OpType> EQUAL =
       EnumSet.of(OpType.BROADCAST, OpType.ALL_REDUCE, OpType.REDUCE);
@@ -92,7 +92,13 @@ public final class Disagreement {
     return EQUAL.contains(issued.type())
         ? issued
         : new Issued(
-            issued.type(), issued.sequence(), issued.reduceOp(), issued.dtype(), -1, issued.root());
+            issued.type(),
+            issued.sequence(),
+            issued.reduceOp(),
+            issued.dtype(),
+            -1,
+            issued.root(),
+            issued.parts());
   }
 
   private static String describe(Map<Issued, List<Integer>> kinds) {

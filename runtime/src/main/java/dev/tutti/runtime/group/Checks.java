@@ -9,6 +9,7 @@ import dev.tutti.Tensor;
 import dev.tutti.runtime.group.Overlaps.InPlace;
 import dev.tutti.runtime.operation.BoundBackend;
 import dev.tutti.runtime.operation.GroupIdentity;
+import dev.tutti.spi.Staging;
 import dev.tutti.spi.Time;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
@@ -280,6 +281,18 @@ final class Checks {
     }
   }
 
+  /** Checks that the backend takes a part of another size than this rank's. */
+  void uneven(OpType op, BoundBackend backend, String argument, Tensor tensor, Tensor like) {
+    if (!backend.capabilities().has(Capabilities.Feature.UNEVEN_PARTS)) {
+      String what = "parts of unequal size (%s: %s, this rank's: %s)";
+      throw missing(
+          op,
+          backend,
+          Capabilities.Feature.UNEVEN_PARTS,
+          what.formatted(argument, tensor.describe(), like.describe()));
+    }
+  }
+
   void count(OpType op, String argument, List<Tensor> tensors, int count) {
     given(op, argument, tensors);
     if (tensors.size() != count) {
@@ -379,6 +392,15 @@ final class Checks {
     }
     overlaps.require(op, output, input, InPlace.NONE);
     return backend;
+  }
+
+  /** Returns the rows of dimension 0 for each rank as tensors; none without given splits. */
+  List<Tensor> rows(OpType op, String argument, long[] given, Tensor tensor, String tensorName) {
+    given(op, tensorName, tensor);
+    given(op, argument, given);
+    return given.length == 0
+        ? List.of()
+        : Staging.splitRows(tensor, splits(op, argument, given, tensor, tensorName));
   }
 
   /**

@@ -241,6 +241,11 @@ final class DefaultProcessGroup implements ProcessGroup {
   }
 
   @Override
+  public Work allGatherInto(Tensor output, Tensor input, long[] outputSplits, CallOptions options) {
+    return runner.submit(movements.allGatherInto(output, input, outputSplits, options));
+  }
+
+  @Override
   public Work allGatherIntoCoalesced(
       List<Tensor> outputs, List<Tensor> inputs, CallOptions options) {
     return runner.submit(movements.allGatherIntoCoalesced(outputs, inputs, options));
@@ -264,6 +269,12 @@ final class DefaultProcessGroup implements ProcessGroup {
   @Override
   public Work reduceScatterInto(Tensor output, Tensor input, ReduceOp op, CallOptions options) {
     return runner.submit(reductions.reduceScatterInto(output, input, op, options));
+  }
+
+  @Override
+  public Work reduceScatterInto(
+      Tensor output, Tensor input, long[] inputSplits, ReduceOp op, CallOptions options) {
+    return runner.submit(reductions.reduceScatterInto(output, input, inputSplits, op, options));
   }
 
   @Override

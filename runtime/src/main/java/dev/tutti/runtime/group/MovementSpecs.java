@@ -40,6 +40,13 @@ final class MovementSpecs extends OperationSpecs {
         new Call(OpType.ALL_GATHER_INTO).output(output).input(input));
   }
 
+  OperationSpec allGatherInto(
+      Tensor output, Tensor input, long[] outputSplits, CallOptions options) {
+    List<Tensor> rows =
+        checks.rows(OpType.ALL_GATHER_INTO, "outputSplits", outputSplits, output, "output");
+    return rows.isEmpty() ? allGatherInto(output, input, options) : allGather(rows, input, options);
+  }
+
   OperationSpec allGatherIntoCoalesced(
       List<Tensor> outputs, List<Tensor> inputs, CallOptions options) {
     OpType op = OpType.ALL_GATHER_INTO_COALESCED;

@@ -1,7 +1,6 @@
 package dev.tutti.runtime.group;
 
 import dev.tutti.CallOptions;
-import dev.tutti.Capabilities;
 import dev.tutti.OpType;
 import dev.tutti.Tensor;
 import dev.tutti.runtime.operation.BoundBackend;
@@ -44,14 +43,15 @@ abstract class OperationSpecs {
       BoundBackend backend,
       boolean written,
       Tensor like) {
-    boolean uneven =
-        (op == OpType.ALL_GATHER || op == OpType.REDUCE_SCATTER)
-            && backend.capabilities().has(Capabilities.Feature.UNEVEN_PARTS);
+    boolean mayDiffer = op == OpType.ALL_GATHER || op == OpType.REDUCE_SCATTER;
     for (int r = 0; r < tensors.size(); r++) {
       String part = argument + "[" + r + "]";
       checks.movable(op, part, tensors.get(r), backend, written);
-      if (uneven && r != group.rank()) {
+      if (mayDiffer && r != group.rank()) {
         checks.same(op, part, tensors.get(r), like);
+        if (tensors.get(r).numel() != like.numel()) {
+          checks.uneven(op, backend, part, tensors.get(r), like);
+        }
       } else {
         checks.sameSize(op, part, tensors.get(r), like);
       }

@@ -81,6 +81,15 @@ final class ReductionSpecs extends OperationSpecs {
         new Call(OpType.REDUCE_SCATTER_INTO).output(output).input(input).reduceOp(reduceOp));
   }
 
+  OperationSpec reduceScatterInto(
+      Tensor output, Tensor input, long[] inputSplits, ReduceOp reduceOp, CallOptions options) {
+    List<Tensor> rows =
+        checks.rows(OpType.REDUCE_SCATTER_INTO, "inputSplits", inputSplits, input, "input");
+    return rows.isEmpty()
+        ? reduceScatterInto(output, input, reduceOp, options)
+        : reduceScatter(output, rows, reduceOp, options);
+  }
+
   OperationSpec reduceScatterIntoCoalesced(
       List<Tensor> outputs, List<Tensor> inputs, ReduceOp reduceOp, CallOptions options) {
     OpType op = OpType.REDUCE_SCATTER_INTO_COALESCED;

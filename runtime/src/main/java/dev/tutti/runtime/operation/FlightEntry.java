@@ -153,7 +153,8 @@ final class FlightEntry {
         reduceOp == null ? "" : reduceOp.name(),
         dtype == null ? "" : dtype.label(),
         numel,
-        peer);
+        peer,
+        RankProgress.parts(type, inputSizes(), outputSizes()));
   }
 
   private List<List<Long>> inputSizes() {

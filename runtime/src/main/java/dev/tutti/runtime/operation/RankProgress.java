@@ -9,6 +9,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
+import java.util.stream.Collectors;
 
 /**
  * Where a rank stands in a group, as it tells the others after a time-out and when it closes the
@@ -41,6 +42,7 @@ public record RankProgress(
   private static final String JOINING = "joining ";
   private static final String ELSEWHERE = "elsewhere ";
   private static final int MOST_CHARS = 1000;
+  private static final int MOST_PARTS = 32;
 
   /**
    * An operation that has not ended.
@@ -68,16 +70,50 @@ public record RankProgress(
    * @param dtype the type of its elements, or empty
    * @param numel how many elements this rank contributed; -1 if that does not matter
    * @param root the rank that sends to all ranks or receives from them; -1 if there is none
+   * @param parts how many elements each rank gives or gets, from {@link #parts}; or empty
    */
   public record Issued(
-      OpType type, long sequence, String reduceOp, String dtype, long numel, int root) {
+      OpType type,
+      long sequence,
+      String reduceOp,
+      String dtype,
+      long numel,
+      int root,
+      String parts) {
     public String describe() {
       String what = type.label() + " #" + sequence + (dtype.isEmpty() ? "" : " " + dtype);
+      String size = parts.isEmpty() && numel >= 0 ? String.valueOf(numel) : parts;
       return what
-          + (dtype.isEmpty() || numel < 0 ? "" : "[" + numel + "]")
+          + (dtype.isEmpty() || size.isEmpty() ? "" : "[" + size + "]")
           + (reduceOp.isEmpty() || reduceOp.equals(DEFAULT_OP) ? "" : " by " + reduceOp)
           + (root < 0 ? "" : " with root " + root);
     }
+  }
+
+  /**
+   * Describes how many elements each rank gives or gets in an operation that has a tensor for each.
+   *
+   * @param inputs the shapes of the inputs
+   * @param outputs the shapes of the outputs
+   * @return the numbers in rank order, as in {@code 3+0+5}; empty for other operations
+   */
+  public static String parts(OpType type, List<List<Long>> inputs, List<List<Long>> outputs) {
+    List<List<Long>> shapes =
+        switch (type) {
+          case ALL_GATHER -> outputs;
+          case REDUCE_SCATTER -> inputs;
+          default -> List.of();
+        };
+    List<Long> numels = shapes.stream().map(RankProgress::numel).toList();
+    String text =
+        numels.stream().limit(MOST_PARTS).map(String::valueOf).collect(Collectors.joining("+"));
+    return numels.size() <= MOST_PARTS
+        ? text
+        : text + "+...#" + Integer.toHexString(numels.hashCode());
+  }
+
+  private static long numel(List<Long> shape) {
+    return shape.stream().reduce(1L, (a, b) -> a * b);
   }
 
   /**
@@ -198,6 +234,7 @@ public record RankProgress(
       text.append("\ndid ").append(op.type.name()).append(' ').append(op.sequence);
       text.append(' ').append(op.numel).append(' ').append(op.root);
       text.append(' ').append(op.dtype).append(' ').append(op.reduceOp);
+      text.append(' ').append(op.parts);
     }
     for (int rank : unreached) {
       text.append("\ncut ").append(rank);
@@ -239,7 +276,8 @@ public record RankProgress(
                     words[6],
                     words[5],
                     Long.parseLong(words[3]),
-                    Integer.parseInt(words[4])));
+                    Integer.parseInt(words[4]),
+                    words[7]));
         default ->
             pending.add(
                 new Pending(

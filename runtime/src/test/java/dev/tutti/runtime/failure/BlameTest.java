@@ -100,7 +100,7 @@ class BlameTest {
   private static Diagnosis disagreement(long... numels) {
     SortedMap<Integer, RankProgress> ranks = new TreeMap<>();
     for (int rank = 0; rank < numels.length; rank++) {
-      Issued issued = new Issued(OpType.ALL_REDUCE, 1, "SUM", "float32", numels[rank], -1);
+      Issued issued = new Issued(OpType.ALL_REDUCE, 1, "SUM", "float32", numels[rank], -1, "");
       ranks.put(
           rank,
           new RankProgress(
@@ -128,7 +128,8 @@ class BlameTest {
   void whoAloneReducesByAnotherOperatorIsNamed() {
     SortedMap<Integer, RankProgress> ranks = new TreeMap<>();
     for (int rank = 0; rank < 3; rank++) {
-      Issued issued = new Issued(OpType.ALL_REDUCE, 1, rank == 1 ? "MAX" : "SUM", "int32", 4, -1);
+      Issued issued =
+          new Issued(OpType.ALL_REDUCE, 1, rank == 1 ? "MAX" : "SUM", "int32", 4, -1, "");
       RankProgress progress =
           new RankProgress(
               false, 1, "", "", "", Map.of(), Map.of(), List.of(), List.of(issued), List.of());

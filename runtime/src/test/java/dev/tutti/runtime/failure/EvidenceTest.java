@@ -69,10 +69,10 @@ class EvidenceTest {
   private static RankProgress progress(Standing standing, int rank) {
     int next = (rank + 1) % SIZE;
     int previous = (rank + SIZE - 1) % SIZE;
-    Issued before = new Issued(OpType.BARRIER, CALL - 1, "", "", -1, -1);
-    Issued call = new Issued(OpType.ALL_REDUCE, CALL, "SUM", "float32", 4, -1);
-    Issued other = new Issued(OpType.BROADCAST, CALL, "", "float32", 4, 0);
-    Issued after = new Issued(OpType.BARRIER, CALL + 1, "", "", -1, -1);
+    Issued before = new Issued(OpType.BARRIER, CALL - 1, "", "", -1, -1, "");
+    Issued call = new Issued(OpType.ALL_REDUCE, CALL, "SUM", "float32", 4, -1, "");
+    Issued other = new Issued(OpType.BROADCAST, CALL, "", "float32", 4, 0, "");
+    Issued after = new Issued(OpType.BARRIER, CALL + 1, "", "", -1, -1, "");
     List<Issued> recent =
         switch (standing) {
           case IN_THE_CALL, DONE -> List.of(before, call);

@@ -57,7 +57,8 @@ final class JobModel {
     }
 
     private static Said ofCall(int code, OpType type, int root) {
-      return new Said(code, RankProgress.ofCalls(List.of(new Issued(type, 1, "", "", -1, root))));
+      return new Said(
+          code, RankProgress.ofCalls(List.of(new Issued(type, 1, "", "", -1, root, ""))));
     }
 
     /** Returns the answer of one of the ranks, each of which receives from the next one. */

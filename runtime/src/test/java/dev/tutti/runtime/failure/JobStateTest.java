@@ -71,7 +71,8 @@ class JobStateTest {
   }
 
   private static RankProgress at(long sequence) {
-    return RankProgress.ofCalls(List.of(new Issued(OpType.ALL_REDUCE, sequence, "", "", -1, -1)));
+    return RankProgress.ofCalls(
+        List.of(new Issued(OpType.ALL_REDUCE, sequence, "", "", -1, -1, "")));
   }
 
   private AgreedFailure verdict() {
