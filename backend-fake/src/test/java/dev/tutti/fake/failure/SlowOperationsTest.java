@@ -109,8 +109,8 @@ class SlowOperationsTest {
           sleep(SLOW.plusSeconds(10));
           String line =
               FOUND
-                  + "rank %d/3, group 0: allReduce #2 has waited for 3[01] s; rank 2 has not called"
-                  + " it \\(its last collective was #1\\); its thread rank-2 is at "
+                  + "rank %d/3, group 0: rank 2 is hung: it has not called allReduce #2, which 2 of"
+                  + " 3 ranks called 3[01] s ago; its rank-2 thread is at "
                   + "dev.tutti.fake.simulation.SimulatedTime.park\\(.*";
           assertSaid(line.formatted(0), line.formatted(1));
           group.allReduce(Tensor.of(1f));
@@ -125,8 +125,8 @@ class SlowOperationsTest {
       sleep(SLOW.plusSeconds(10));
       assertSaid(
           FOUND
-              + "rank 0/3, group 0: allReduce #1 has waited for 3[01] s; ranks 1, 2 cannot be"
-              + " asked, having never joined through this store");
+              + "rank 0/3, group 0: hung: rank 0 has waited for 3[01] s in allReduce #1; ranks 1, 2"
+              + " cannot be asked, having never joined through this store");
       group.abort("seen");
     }
   }
@@ -174,14 +174,16 @@ class SlowOperationsTest {
         group -> {
           Work _ = group.recv(Tensor.of(0f), 1, 7, CallOptions.ASYNC);
           sleep(SLOW.plusSeconds(10));
-          String end = "rank 2 did not send in time; its thread rank-2 is at .*";
+          String end = "rank 2 did not send in time; its rank-2 thread is at .*";
           assertSaid(
               FOUND
-                  + "rank 0/3, group 0: recv #1 from rank 1, tag 7 has waited for 3[01] s; rank 1"
-                  + " did not send in time; it waits in recv #1 from rank 2, tag 8, "
+                  + "rank 0/3, group 0: rank 2 is hung: rank 0 has waited for 3[01] s in recv #1"
+                  + " from rank 1, tag 7; rank 1 did not send in time; it waits in recv #1 from"
+                  + " rank 2, tag 8, "
                   + end,
               FOUND
-                  + "rank 1/3, group 0: recv #1 from rank 2, tag 8 has waited for 3[01] s; "
+                  + "rank 1/3, group 0: rank 2 is hung: rank 1 has waited for 3[01] s in recv #1"
+                  + " from rank 2, tag 8; "
                   + end);
           group.abort("enough");
         },
@@ -206,9 +208,9 @@ class SlowOperationsTest {
           sleep(SLOW.plusSeconds(10));
           assertSaid(
               FOUND
-                  + "rank 0/2, group 0: recv #1 from rank 1, tag 0 has waited for 3[01] s, and so"
-                  + " have 4 more messages; rank 1 did not send in time; its thread rank-1 is at"
-                  + " .*");
+                  + "rank 0/2, group 0: rank 1 is hung: rank 0 has waited for 3[01] s in recv #1"
+                  + " from rank 1, tag 0; rank 1 did not send in time; its rank-1 thread is at"
+                  + " .*; 4 more messages wait as well");
           group.abort("enough");
         },
         group -> {
@@ -226,8 +228,8 @@ class SlowOperationsTest {
           sleep(SLOW.plusSeconds(10));
           assertSaid(
               FOUND_LATE
-                  + "rank 0/2, group 0: allReduce #1 has waited for 3[01] s; rank 1 closed the"
-                  + " group \\(it has called no collective so far\\)");
+                  + "rank 0/2, group 0: rank 1 has left: rank 0 has waited for 3[01] s in allReduce"
+                  + " #1; rank 1 closed the group \\(it has called no collective so far\\)");
           work.abort();
         },
         ProcessGroup::close);
@@ -246,7 +248,7 @@ class SlowOperationsTest {
       Work other = silent.broadcast(Tensor.of(1f), 0, CallOptions.ASYNC);
       Work work = group.barrier(CallOptions.ASYNC);
       sleep(Duration.ofMinutes(5));
-      String line = "%s ms: rank 0/1, group 0: barrier #1 has waited for %s s";
+      String line = "%s ms: rank 0/1, group 0: hung: rank 0 has waited for %s s in barrier #1";
       assertSaid(
           line.formatted("3[01]000", "3[01]"),
           line.formatted("6[0-3]000", "6[0-3]"),
@@ -273,7 +275,9 @@ class SlowOperationsTest {
       assertThat(said.take()).isEmpty();
       time = SLOW.plusSeconds(3);
       group.allReduce(Tensor.of(1f));
-      assertSaid("6[0-2]\\d00 ms: rank 0/1, group 0: allReduce #1002 has waited for 3[0-2] s");
+      assertSaid(
+          "6[0-2]\\d00 ms: rank 0/1, group 0: hung: rank 0 has waited for 3[0-2] s in allReduce"
+              + " #1002");
     }
   }
 }

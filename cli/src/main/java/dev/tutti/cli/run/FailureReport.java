@@ -1,13 +1,13 @@
 package dev.tutti.cli.run;
 
 import dev.tutti.cli.run.LaunchRendezvous.Verdict;
-import dev.tutti.runtime.failure.FailureLog.Blame;
+import dev.tutti.runtime.failure.JobVerdict;
 import java.util.List;
 import java.util.Map;
 import java.util.StringJoiner;
 import org.jspecify.annotations.Nullable;
 
-/** The report about a failed job: the first rank to fail, its last lines, and the others. */
+/** The report about a failed job: who is to blame, that rank's last lines, and the others. */
 final class FailureReport {
   private FailureReport() {}
 
@@ -16,7 +16,7 @@ final class FailureReport {
    *
    * @param plan the plan that was launched
    * @param verdict how the attempt ended
-   * @param blame the rank that the others blame, or null if they did not tell
+   * @param ofRanks why the attempt failed, or null if the ranks did not tell
    * @param ranks the ranks of this node
    * @param exits how the ranks ended, by rank
    * @param logs where the output of the ranks is also written
@@ -24,7 +24,7 @@ final class FailureReport {
   static String write(
       LaunchPlan plan,
       Verdict verdict,
-      @Nullable Blame blame,
+      @Nullable JobVerdict ofRanks,
       List<LaunchedProcess> ranks,
       Map<Integer, RankExit> exits,
       RunLogs logs) {
@@ -33,19 +33,15 @@ final class FailureReport {
       return report.add(verdict.text()).toString();
     }
     String where = plan.nodes() > 1 ? " (node " + verdict.node() + ")" : "";
-    if (blame != null && blame.isMismatch()) {
-      boolean isOdd = blame.rank() >= 0;
-      report.add(
-          blame.text() + (isOdd ? "; rank " + blame.rank() + " differs from the others" : ""));
-      addTail(report, plan, isOdd ? blame.rank() : verdict.rank(), ranks);
-      report.add("  the first to end: " + verdict.text() + where);
-    } else {
+    if (ofRanks == null || ofRanks.rank() == verdict.rank() && isFailed(ofRanks)) {
       report.add("the first to fail: " + verdict.text() + where);
       addTail(report, plan, verdict.rank(), ranks, "its last lines:", "it");
-      if (blame != null && blame.rank() != verdict.rank()) {
-        report.add("  but the ranks blame rank " + blame.rank() + ": " + blame.text());
-        addTail(report, plan, blame.rank(), ranks);
-      }
+    } else {
+      int blamed = ofRanks.rank() < 0 ? verdict.rank() : ofRanks.rank();
+      String name = "rank " + blamed;
+      report.add(ofRanks.text());
+      addTail(report, plan, blamed, ranks, "last lines of " + name + ":", name);
+      report.add("  the first to end: " + verdict.text() + where);
     }
     for (LaunchedProcess rank : ranks) {
       RankExit exit = exits.get(rank.rank());
@@ -59,11 +55,9 @@ final class FailureReport {
     return report.toString();
   }
 
-  /** Adds the last lines of a rank that the line above does not name as the first to fail. */
-  private static void addTail(
-      StringJoiner report, LaunchPlan plan, int number, List<LaunchedProcess> ranks) {
-    String name = "rank " + number;
-    addTail(report, plan, number, ranks, "last lines of " + name + ":", name);
+  /** Tells whether the launcher knows more of a failure than the ranks, which saw only its end. */
+  private static boolean isFailed(JobVerdict ofRanks) {
+    return ofRanks.state() == JobVerdict.State.FAILED;
   }
 
   /** Adds the last lines of a rank, if it ran on this node and the plan wants them. */

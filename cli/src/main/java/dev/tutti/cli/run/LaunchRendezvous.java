@@ -2,7 +2,7 @@ package dev.tutti.cli.run;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 
-import dev.tutti.runtime.failure.FailureLog.Blame;
+import dev.tutti.runtime.failure.JobVerdict;
 import dev.tutti.spi.Printable;
 import java.time.Duration;
 import java.util.Optional;
@@ -50,12 +50,12 @@ public interface LaunchRendezvous extends AutoCloseable {
   void propose(int attempt, Verdict verdict);
 
   /**
-   * Returns which rank the ranks of a failed attempt blame, as far as they told each other and the
-   * store answers.
+   * Returns why an attempt failed, as far as its ranks told each other and the store answers.
    *
    * @param attempt the number of the attempt
+   * @param size the number of all ranks
    */
-  Optional<Blame> blame(int attempt);
+  Optional<JobVerdict> verdictOfRanks(int attempt, int size);
 
   /**
    * Waits until all nodes have stopped their ranks, and the ranks' leftovers in the store are

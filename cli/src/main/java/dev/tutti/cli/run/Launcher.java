@@ -7,7 +7,7 @@ import dev.tutti.cli.process.Reasons;
 import dev.tutti.cli.process.RestartRefusals;
 import dev.tutti.cli.run.LaunchRendezvous.Verdict;
 import dev.tutti.cli.run.LaunchRendezvous.Verdict.Kind;
-import dev.tutti.runtime.failure.FailureLog.Blame;
+import dev.tutti.runtime.failure.JobVerdict;
 import java.io.IOException;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -109,15 +109,18 @@ public class Launcher {
     @Nullable RankExit first;
     @Nullable Verdict verdict;
     @Nullable Verdict proposed;
-    Optional<Blame> blame = Optional.empty();
-    boolean askedForBlame;
+    Optional<JobVerdict> ofRanks = Optional.empty();
+    boolean hasAskedRanks;
     Phase phase = Phase.RUNNING;
     long deadline;
 
     final DeathWatch watch;
 
-    Attempt(int number, DeathWatch watch) {
+    final int size;
+
+    Attempt(int number, int size, DeathWatch watch) {
       this.number = number;
+      this.size = size;
       this.watch = watch;
     }
 
@@ -317,7 +320,7 @@ public class Launcher {
 
   private Verdict runAttempt(int number, RankRange ranks, DeathWatch watch)
       throws InterruptedException {
-    Attempt attempt = new Attempt(number, watch);
+    Attempt attempt = new Attempt(number, ranks.worldSize(), watch);
     Thread lastResort = new Thread(attempt::killRunning, "tutti-kill");
     Runtime.getRuntime().addShutdownHook(lastResort);
     try {
@@ -421,10 +424,10 @@ public class Launcher {
       throw new LaunchException(1, "the other nodes did not report how they ended");
     }
     if (verdict.kind() != Kind.SUCCESS) {
-      askForBlame(attempt);
-      Blame blame = attempt.blame.orElse(null);
+      askRanks(attempt);
+      JobVerdict ofRanks = attempt.ofRanks.orElse(null);
       messages.accept(
-          FailureReport.write(plan, verdict, blame, attempt.ranks, attempt.exits, logs));
+          FailureReport.write(plan, verdict, ofRanks, attempt.ranks, attempt.exits, logs));
     }
     return verdict;
   }
@@ -552,17 +555,17 @@ public class Launcher {
     }
   }
 
-  /** Asks for the blame once, before ranks that are ended here blame each other for that. */
-  private void askForBlame(Attempt attempt) {
+  /** Reads the ranks' verdict once, before ranks that are ended here blame each other for that. */
+  private void askRanks(Attempt attempt) {
     Verdict verdict = attempt.verdict;
-    if (!attempt.askedForBlame && verdict != null && verdict.kind() == Kind.FAILED) {
-      attempt.blame = rendezvous.blame(attempt.number);
+    if (!attempt.hasAskedRanks && verdict != null && verdict.kind() == Kind.FAILED) {
+      attempt.ofRanks = rendezvous.verdictOfRanks(attempt.number, attempt.size);
     }
-    attempt.askedForBlame = true;
+    attempt.hasAskedRanks = true;
   }
 
   private void stop(Attempt attempt, int signal) {
-    askForBlame(attempt);
+    askRanks(attempt);
     attempt.enter(Phase.STOPPING, plan.grace());
     for (LaunchedProcess rank : attempt.ranks) {
       if (rank.isRunning()) {

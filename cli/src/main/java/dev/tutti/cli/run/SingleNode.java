@@ -5,7 +5,7 @@ import dev.tutti.StoreException;
 import dev.tutti.cli.process.LaunchException;
 import dev.tutti.cli.run.LaunchRendezvous.Verdict;
 import dev.tutti.runtime.failure.FailureLog;
-import dev.tutti.runtime.failure.FailureLog.Blame;
+import dev.tutti.runtime.failure.JobVerdict;
 import java.time.Duration;
 import java.util.Optional;
 import java.util.function.Consumer;
@@ -65,9 +65,9 @@ final class SingleNode implements LaunchRendezvous {
   }
 
   @Override
-  public Optional<Blame> blame(int attempt) {
+  public Optional<JobVerdict> verdictOfRanks(int attempt, int size) {
     try (Store handle = connect.get()) {
-      return FailureLog.blame(handle, attempt);
+      return FailureLog.verdict(handle, attempt, size);
     } catch (StoreException e) {
       return Optional.empty();
     }

@@ -5,7 +5,7 @@ import dev.tutti.StoreException;
 import dev.tutti.cli.process.LaunchException;
 import dev.tutti.cli.process.Notice;
 import dev.tutti.runtime.failure.FailureLog;
-import dev.tutti.runtime.failure.FailureLog.Blame;
+import dev.tutti.runtime.failure.JobVerdict;
 import java.time.Duration;
 import java.util.List;
 import java.util.Optional;
@@ -89,9 +89,9 @@ public final class StoreRendezvous implements LaunchRendezvous {
   }
 
   @Override
-  public Optional<Blame> blame(int attempt) {
+  public Optional<JobVerdict> verdictOfRanks(int attempt, int size) {
     try {
-      return FailureLog.blame(shared, attempt);
+      return FailureLog.verdict(shared, attempt, size);
     } catch (StoreException e) {
       return Optional.empty();
     }

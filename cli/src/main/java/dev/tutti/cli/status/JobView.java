@@ -158,8 +158,8 @@ final class JobView {
             .anyMatch(each -> each.name().equals(group) && each.issued() >= sequence);
   }
 
-  /** Shortens "its thread main is at app.Loader.next(Loader.java:41)". */
+  /** Shortens "its main thread is at app.Loader.next(Loader.java:41)". */
   private static String place(String thread) {
-    return thread.replaceFirst("^its thread ", "").replaceFirst(" is at ", ": ");
+    return thread.replaceFirst("^its (.*) thread is at ", "$1: ");
   }
 }

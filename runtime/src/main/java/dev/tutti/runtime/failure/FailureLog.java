@@ -3,11 +3,13 @@ package dev.tutti.runtime.failure;
 import dev.tutti.Store;
 import dev.tutti.StoreException;
 import dev.tutti.runtime.failure.FailureEvent.Kind;
+import dev.tutti.runtime.operation.RankProgress;
 import dev.tutti.store.PrefixStore;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
+import java.util.TreeMap;
 
 /** Reads, from outside the job, what its ranks told each other about its first failure. */
 public final class FailureLog {
@@ -17,38 +19,43 @@ public final class FailureLog {
   private static final String GROUP = "0";
 
   private final Store store;
+  private final int size;
 
-  /**
-   * The rank that the ranks blame.
-   *
-   * @param rank the rank among all; -1 if the calls do not match and there is no majority
-   * @param text what happened, as the ranks report it
-   * @param isMismatch whether the calls of the ranks do not match
-   */
-  public record Blame(int rank, String text, boolean isMismatch) {}
-
-  private FailureLog(Store store) {
+  private FailureLog(Store store, int size) {
     this.store = store;
+    this.size = size;
   }
 
   /**
-   * Returns the rank that the ranks blame; empty if they reported nothing about the group of all
-   * ranks, or blame no rank and cannot say which calls do not match.
+   * Returns why the group of all ranks failed; empty if the ranks reported no failure of it, or
+   * blame no rank and cannot say why an operation did not end.
    *
    * @param store the store at which the ranks met
    * @param restarts how often the launcher has restarted the job
+   * @param size the number of ranks
    * @throws StoreException if the store does not answer
    */
-  public static Optional<Blame> blame(Store store, int restarts) {
+  public static Optional<JobVerdict> verdict(Store store, int restarts, int size) {
+    return verdict(new PrefixStore("tutti/" + restarts, store), size);
+  }
+
+  /**
+   * Returns the same.
+   *
+   * @param store the keys of one life of the job
+   * @param size the number of ranks
+   * @throws StoreException if the store does not answer
+   */
+  public static Optional<JobVerdict> verdict(Store store, int size) {
     try {
-      return new FailureLog(new PrefixStore("tutti/" + restarts, store)).blame();
+      return new FailureLog(store, size).verdict();
     } catch (IllegalArgumentException | IndexOutOfBoundsException e) {
       // Written by ranks of another version, or by the program itself.
       return Optional.empty();
     }
   }
 
-  private Optional<Blame> blame() {
+  private Optional<JobVerdict> verdict() {
     FailureEvent first = null;
     Diagnosis found = null;
     int skipped = 0;
@@ -69,23 +76,23 @@ public final class FailureLog {
     if (first == null) {
       return Optional.empty();
     }
-    AgreedFailure verdict = verdict(first, found == null ? Diagnosis.NONE : found);
-    boolean isMismatch = first.kind() == Kind.MISMATCH;
-    return verdict.failedRank() < 0 && !isMismatch
+    JobVerdict verdict =
+        JobVerdict.ofFailure(evidence(first, found == null ? Diagnosis.NONE : found));
+    return verdict.rank() < 0 && first.kind() != Kind.MISMATCH && found == null
         ? Optional.empty()
-        : Optional.of(new Blame(verdict.failedRank(), verdict.describe(-1), isMismatch));
+        : Optional.of(verdict);
   }
 
-  /** Adds what the ranks have found out since. */
-  private AgreedFailure verdict(FailureEvent event, Diagnosis found) {
-    Evidence known = Evidence.of(event, 0, -1, -1, false).adopting(found);
-    if (event.kind() == Kind.PEER_LOST) {
-      byte[] last = read(JobBoard.progressKey(GROUP, event.failedRank()));
+  /** Adds what the ranks have found out since, and where they stood. */
+  private Evidence evidence(FailureEvent event, Diagnosis found) {
+    Map<Integer, RankProgress> answers = new TreeMap<>();
+    for (int rank = 0; rank < size; rank++) {
+      byte[] last = read(JobBoard.progressKey(GROUP, rank));
       if (last.length > 0) {
-        known = known.and(Map.of(event.failedRank(), JobBoard.decode(last)), Set.of(), Set.of());
+        answers.put(rank, JobBoard.decode(last));
       }
     }
-    return dev.tutti.runtime.failure.Blame.judge(known);
+    return Evidence.of(event, size, -1, -1, false).adopting(found).and(answers, Set.of(), Set.of());
   }
 
   private byte[] read(String key) {

@@ -441,7 +441,7 @@ final class JobState {
   }
 
   private void answered(Question question, long number, @Nullable Evidence evidence) {
-    String finding = evidence == null ? null : Blame.find(evidence).text();
+    String finding = evidence == null ? null : JobVerdict.ofWait(evidence).text();
     if (finding != null) {
       outputs.add(new JobOutput.Tell(number, finding));
     }
@@ -450,8 +450,8 @@ final class JobState {
 
   private void say(Question question, @Nullable String finding) {
     if (waiting.remove(question) != null) {
-      String text = finding == null ? Blame.ofSilence(-1) : finding;
-      outputs.add(new JobOutput.Explain(question, text));
+      JobVerdict silence = JobVerdict.unexplained(question.timeout(), "; " + Blame.ofSilence(-1));
+      outputs.add(new JobOutput.Explain(question, finding == null ? silence.text() : finding));
     }
   }
 

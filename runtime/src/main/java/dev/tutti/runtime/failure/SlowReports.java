@@ -49,33 +49,30 @@ public final class SlowReports {
             op.tag(),
             elapsed);
     Consumer<String> log =
-        finding -> {
+        verdict -> {
           if (isWaiting.getAsBoolean()) {
-            log(op, elapsed, others, finding);
+            log(verdict, others);
           }
         };
     if (identity.size() == 1) {
-      Thread _ =
-          identity
-              .time()
-              .start("tutti-slow-" + identity.name() + "-" + identity.rank(), () -> log.accept(""));
+      String verdict = JobVerdict.unexplained(question.timeout(), "").text();
+      String thread = "tutti-slow-" + identity.name() + "-" + identity.rank();
+      Thread _ = identity.time().start(thread, () -> log.accept(verdict));
     } else {
-      monitor.whatKeeps(question, finding -> log.accept("; " + finding));
+      monitor.whatKeeps(question, log);
     }
   }
 
-  private void log(Pending op, Duration elapsed, int others, String found) {
+  private void log(String verdict, int others) {
     LOG.log(
         Level.WARNING,
-        "rank %d/%d, group %s: %s has waited for %d s%s%s"
+        "rank %d/%d, group %s: %s%s"
             .formatted(
                 identity.rank(),
                 identity.size(),
                 identity.name(),
-                op.describe(),
-                Math.round(elapsed.toMillis() / 1e3),
-                others == 0 ? "" : ", and so have " + others + " more messages",
-                found));
+                verdict,
+                others == 0 ? "" : "; " + others + " more messages wait as well"));
   }
 
   /** Identifies an operation of this group. */

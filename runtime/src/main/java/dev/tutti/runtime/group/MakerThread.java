@@ -43,6 +43,6 @@ final class MakerThread {
         break;
       }
     }
-    return "its thread " + maker.getName() + " is at " + place;
+    return "its " + maker.getName() + " thread is at " + place;
   }
 }

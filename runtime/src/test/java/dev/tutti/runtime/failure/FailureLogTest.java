@@ -5,11 +5,16 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.tutti.OpType;
 import dev.tutti.Store;
 import dev.tutti.runtime.failure.FailureEvent.Kind;
-import dev.tutti.runtime.failure.FailureLog.Blame;
+import dev.tutti.runtime.failure.JobVerdict.State;
 import dev.tutti.runtime.group.LocalProvider;
 import dev.tutti.runtime.group.LocalWorld;
+import dev.tutti.runtime.operation.RankProgress;
+import dev.tutti.runtime.operation.RankProgress.Pending;
 import dev.tutti.store.HashStore;
 import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -29,11 +34,25 @@ class FailureLogTest {
     store.set("tutti/3/event/" + number, new LogEntry.Found("0", 1, finding).encode());
   }
 
+  private Optional<JobVerdict> verdict(int restarts) {
+    return FailureLog.verdict(store, restarts, 3);
+  }
+
+  /** Lets a rank publish that it has called some collectives, of which the last is pending. */
+  private void publish(int rank, long issued, boolean waits, String elsewhere) {
+    List<Pending> pending =
+        waits ? List.of(new Pending(OpType.ALL_REDUCE, issued, -1, 0)) : List.of();
+    RankProgress progress =
+        new RankProgress(
+            false, issued, "", "", elsewhere, Map.of(), Map.of(), pending, List.of(), List.of());
+    store.set("tutti/3/" + JobBoard.progressKey("0", rank), progress.encode());
+  }
+
   @Test
   void aJobWithoutAFailureBlamesNobody() {
-    assertThat(FailureLog.blame(store, 3)).isEmpty();
+    assertThat(verdict(3)).isEmpty();
     append(1, "0", Kind.TIMEOUT, 1, -1, "late");
-    assertThat(FailureLog.blame(store, 3)).isEmpty();
+    assertThat(verdict(3)).isEmpty();
   }
 
   @Test
@@ -41,20 +60,19 @@ class FailureLogTest {
     append(1, "0.1", Kind.FAILED, 0, 0, "a part of the group");
     append(2, "0", Kind.PEER_LOST, 1, 2, "its connection ended");
     append(3, "0", Kind.PEER_LOST, 3, 1, "its connection ended");
-    assertThat(FailureLog.blame(store, 3))
+    assertThat(verdict(3))
         .contains(
-            new Blame(
+            new JobVerdict(
+                State.FAILED,
                 2,
-                "rank 2 is gone, as detected by rank 1 in allReduce #7: its connection ended",
-                false));
-    assertThat(FailureLog.blame(store, 2)).isEmpty();
+                "rank 2 is gone, as detected by rank 1 in allReduce #7: its connection ended"));
+    assertThat(verdict(2)).isEmpty();
   }
 
   @Test
   void aRankForgesNoLines() {
     append(1, "0", Kind.FAILED, 1, 1, "no\nINFO: all is well\u001b[2J");
-    assertThat(FailureLog.blame(store, 3).orElseThrow().text())
-        .endsWith(": no\\nINFO: all is well\\x1b[2J");
+    assertThat(verdict(3).orElseThrow().text()).endsWith(": no\\nINFO: all is well\\x1b[2J");
     assertThat(Diagnosis.decode(new Diagnosis(1, "\rnothing").encode()).text())
         .isEqualTo("\\rnothing");
   }
@@ -63,12 +81,20 @@ class FailureLogTest {
   void whatTheRanksFoundOutSinceIsTold() {
     append(1, "0", Kind.TIMEOUT, 1, -1, "no end in 5 s");
     find(2, new Diagnosis(2, "rank 2 has not called it"));
-    assertThat(FailureLog.blame(store, 3))
+    assertThat(verdict(3))
         .contains(
-            new Blame(
+            new JobVerdict(
+                State.HUNG,
                 2,
-                "rank 1 timed out in allReduce #7: no end in 5 s; rank 2 has not called it",
-                false));
+                "rank 2 is hung: rank 1 has waited in allReduce #7; no end in 5 s; rank 2 has not"
+                    + " called it"));
+    publish(0, 7, true, "");
+    publish(1, 7, true, "");
+    publish(2, 6, false, "its main thread is at app.Loader.next(Loader.java:41)");
+    assertThat(verdict(3).orElseThrow().text())
+        .isEqualTo(
+            "rank 2 is hung: it has not called allReduce #7, which 2 of 3 ranks have called; its"
+                + " main thread is at app.Loader.next(Loader.java:41)");
   }
 
   /** The rank that found the mismatch may be one of those that made the right call. */
@@ -77,22 +103,24 @@ class FailureLogTest {
     String pair = "ranks disagree: rank 1 called a, but rank 2 called b";
     String all = "ranks disagree: ranks 0, 1 called allReduce #7, rank 2 called barrier #7";
     append(1, "0", Kind.MISMATCH, 1, -1, pair);
-    assertThat(FailureLog.blame(store, 3)).contains(new Blame(-1, pair, true));
+    assertThat(verdict(3)).contains(new JobVerdict(State.MISMATCH, -1, pair));
     find(2, new Diagnosis(2, all));
-    assertThat(FailureLog.blame(store, 3)).contains(new Blame(2, all, true));
+    assertThat(verdict(3))
+        .contains(new JobVerdict(State.MISMATCH, 2, all + "; rank 2 differs from the others"));
   }
 
   @Test
   void aMismatchThatNamesNoCallsNamesTheRankThatFoundIt() {
     append(1, "0", Kind.MISMATCH, 1, -1, "another size");
-    assertThat(FailureLog.blame(store, 3))
-        .contains(new Blame(-1, "rank 1 failed in allReduce #7: another size", true));
+    assertThat(verdict(3))
+        .contains(
+            new JobVerdict(State.MISMATCH, -1, "rank 1 failed in allReduce #7: another size"));
   }
 
   @Test
   void whatAProgramWroteThereIsPassedOver() {
     store.set("tutti/3/event/1", "mine");
-    assertThat(FailureLog.blame(store, 3)).isEmpty();
+    assertThat(verdict(3)).isEmpty();
   }
 
   @Test
@@ -109,7 +137,7 @@ class FailureLogTest {
           }
           return null;
         });
-    assertThat(FailureLog.blame(store, 0))
-        .contains(new Blame(1, "rank 1 aborted the group: no more data", false));
+    assertThat(verdict(0))
+        .contains(new JobVerdict(State.FAILED, 1, "rank 1 aborted the group: no more data"));
   }
 }

@@ -430,24 +430,29 @@ class JobStateTest {
     take(Append.class);
     take(JobOutput.Answer.class);
     offer(new JobInput.Answered(own, 1, all));
-    String found = "rank 0 does not answer, rank 2 has not called it (its last collective was #2)";
+    String found =
+        "rank 0 is hung: rank 1 has waited for 10 s in allReduce #3; rank 0 does not answer, rank 2"
+            + " has not called it (its last collective was #2)";
     assertThat(outputs).containsExactly(new Tell(1, found), new Explain(own, found));
   }
 
   @Test
   void aStoreThatTakesNoQuestionOrBringsNoAnswerIsSilent() {
-    String silence = "the store does not answer, so no rank can be asked";
+    String silence =
+        "hung: rank 1 has waited for 10 s in allReduce #%d; the store does not answer, so no rank"
+            + " can be asked";
     join("0", 0, 1, 2);
     Question own = question(1, 3);
     offer(new JobInput.Waits(own)).offer(new JobInput.Unwritten());
-    assertThat(take(Explain.class)).containsExactly(new Explain(own, silence));
+    assertThat(take(Explain.class)).containsExactly(new Explain(own, silence.formatted(3)));
     offer(new JobInput.Waits(own)).offer(new JobInput.Written(1));
     offer(new JobInput.Answered(own, 1, null));
-    assertThat(take(Explain.class)).containsExactly(new Explain(own, silence));
+    assertThat(take(Explain.class)).containsExactly(new Explain(own, silence.formatted(3)));
     offer(new JobInput.Waits(question(1, 4)));
     assertThat(state.nextLimit()).isEqualTo(TIMES.question().toNanos());
     pass(TIMES.question());
-    assertThat(take(Explain.class)).containsExactly(new Explain(question(1, 4), silence));
+    assertThat(take(Explain.class))
+        .containsExactly(new Explain(question(1, 4), silence.formatted(4)));
     offer(new JobInput.Adopted(question(1, 4), "too late"));
     assertThat(take(Explain.class)).isEmpty();
   }
