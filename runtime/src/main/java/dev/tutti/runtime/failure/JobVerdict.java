@@ -84,15 +84,17 @@ public record JobVerdict(State state, int rank, String text) {
       return unexplained(event, found.text().isEmpty() ? "" : "; " + found.text());
     }
     RankProgress theirs = evidence.answers().get(rank);
-    boolean isMissing =
-        theirs != null
-            && !event.op().isPointToPoint()
-            && !theirs.closed()
-            && theirs.issued() < event.sequence();
-    String why = isMissing ? missing(evidence, theirs) : waiting(event) + "; " + found.text();
+    String why =
+        theirs != null && isMissing(event, theirs)
+            ? missing(evidence, theirs)
+            : waiting(event) + "; " + found.text();
     boolean hasLeft = theirs != null && theirs.closed();
     String how = hasLeft ? " has left: " : " is hung: ";
     return new JobVerdict(State.HUNG, rank, "rank " + rank + how + why);
+  }
+
+  private static boolean isMissing(FailureEvent event, RankProgress theirs) {
+    return !event.op().isPointToPoint() && !theirs.closed() && theirs.issued() < event.sequence();
   }
 
   /** Says which collective a rank has not called, and what it does instead. */

@@ -284,12 +284,9 @@ final class Checks {
   /** Checks that the backend takes a part of another size than this rank's. */
   void uneven(OpType op, BoundBackend backend, String argument, Tensor tensor, Tensor like) {
     if (!backend.capabilities().has(Capabilities.Feature.UNEVEN_PARTS)) {
-      String what = "parts of unequal size (%s: %s, this rank's: %s)";
-      throw missing(
-          op,
-          backend,
-          Capabilities.Feature.UNEVEN_PARTS,
-          what.formatted(argument, tensor.describe(), like.describe()));
+      String sizes = argument + ": " + tensor.describe() + ", this rank's: " + like.describe();
+      String what = "parts of unequal size (" + sizes + ")";
+      throw missing(op, backend, Capabilities.Feature.UNEVEN_PARTS, what);
     }
   }
 
