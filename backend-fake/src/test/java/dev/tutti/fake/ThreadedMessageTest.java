@@ -245,7 +245,7 @@ class ThreadedMessageTest {
   /** Elements in a different order are slow to copy. */
   @Test
   void abortWaitsForWhatIsBeingCopied() {
-    long columns = 8_000_000;
+    long columns = 2_000_000;
     CountDownLatch posted = new CountDownLatch(1);
     CountDownLatch sent = new CountDownLatch(1);
     RawWorld.run(
