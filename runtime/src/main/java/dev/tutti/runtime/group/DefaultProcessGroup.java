@@ -49,8 +49,7 @@ final class DefaultProcessGroup implements ProcessGroup {
   private final OperationRunner runner;
   private final InlineRunner inline;
   private final Checks checks;
-  private final ReductionSpecs reductions;
-  private final MovementSpecs movements;
+  private final OperationSpecs specs;
   private final Subgroups subgroups;
   private final ObjectCollectives objects;
   private final Consumer<DefaultProcessGroup> whenClosed;
@@ -70,8 +69,7 @@ final class DefaultProcessGroup implements ProcessGroup {
     this.runner = group.runner;
     this.inline = new InlineRunner(group);
     this.checks = new Checks(group.identity, group.backends, group.standing::refused);
-    this.reductions = new ReductionSpecs(group.identity, checks);
-    this.movements = new MovementSpecs(group.identity, checks);
+    this.specs = new OperationSpecs(group.identity, checks);
     this.subgroups = new Subgroups(group, job);
     this.objects = new ObjectCollectives(this);
     this.whenClosed = whenClosed;
@@ -187,7 +185,7 @@ final class DefaultProcessGroup implements ProcessGroup {
     BoundBackend backend = checks.forAllToAllSingle(output, input, rows, inputRows);
     if (!inline.run(backend, op, output, input, null, -1, rows)) {
       Call call = new Call(op).output(output).input(input).splits(rows, rows);
-      runner.submit(movements.spec(backend, CallOptions.DEFAULT, call));
+      runner.submit(specs.spec(backend, CallOptions.DEFAULT, call));
     }
   }
 
@@ -206,38 +204,38 @@ final class DefaultProcessGroup implements ProcessGroup {
       int root) {
     if (!inline.run(bound, type, output, input, reduceOp, root, EVEN)) {
       Call call = InlineRunner.fill(new Call(type).reduceOp(reduceOp), output, input, root);
-      runner.submit(movements.spec(bound, CallOptions.DEFAULT, call));
+      runner.submit(specs.spec(bound, CallOptions.DEFAULT, call));
     }
   }
 
   @Override
   public Work broadcast(Tensor tensor, int root, CallOptions options) {
-    return runner.submit(movements.broadcast(tensor, root, options));
+    return runner.submit(specs.broadcast(tensor, root, options));
   }
 
   @Override
   public Work allReduce(Tensor tensor, ReduceOp op, CallOptions options) {
-    return runner.submit(reductions.allReduce(tensor, op, options));
+    return runner.submit(specs.allReduce(tensor, op, options));
   }
 
   @Override
   public Work allReduceCoalesced(List<Tensor> tensors, ReduceOp op, CallOptions options) {
-    return runner.submit(reductions.allReduceCoalesced(tensors, op, options));
+    return runner.submit(specs.allReduceCoalesced(tensors, op, options));
   }
 
   @Override
   public Work reduce(Tensor tensor, ReduceOp op, int root, CallOptions options) {
-    return runner.submit(reductions.reduce(tensor, op, root, options));
+    return runner.submit(specs.reduce(tensor, op, root, options));
   }
 
   @Override
   public Work allGather(List<Tensor> outputs, Tensor input, CallOptions options) {
-    return runner.submit(movements.allGather(outputs, input, options));
+    return runner.submit(specs.allGather(outputs, input, options));
   }
 
   @Override
   public Work allGatherInto(Tensor output, Tensor input, CallOptions options) {
-    return runner.submit(movements.allGatherInto(output, input, options));
+    return runner.submit(specs.allGatherInto(output, input, options));
   }
 
   @Override
@@ -248,27 +246,27 @@ final class DefaultProcessGroup implements ProcessGroup {
   @Override
   public Work allGatherIntoCoalesced(
       List<Tensor> outputs, List<Tensor> inputs, CallOptions options) {
-    return runner.submit(movements.allGatherIntoCoalesced(outputs, inputs, options));
+    return runner.submit(specs.allGatherIntoCoalesced(outputs, inputs, options));
   }
 
   @Override
   public Work gather(List<Tensor> outputs, Tensor input, int root, CallOptions options) {
-    return runner.submit(movements.gather(outputs, input, root, options));
+    return runner.submit(specs.gather(outputs, input, root, options));
   }
 
   @Override
   public Work scatter(Tensor output, List<Tensor> inputs, int root, CallOptions options) {
-    return runner.submit(movements.scatter(output, inputs, root, options));
+    return runner.submit(specs.scatter(output, inputs, root, options));
   }
 
   @Override
   public Work reduceScatter(Tensor output, List<Tensor> inputs, ReduceOp op, CallOptions options) {
-    return runner.submit(reductions.reduceScatter(output, inputs, op, options));
+    return runner.submit(specs.reduceScatter(output, inputs, op, options));
   }
 
   @Override
   public Work reduceScatterInto(Tensor output, Tensor input, ReduceOp op, CallOptions options) {
-    return runner.submit(reductions.reduceScatterInto(output, input, op, options));
+    return runner.submit(specs.reduceScatterInto(output, input, op, options));
   }
 
   @Override
@@ -280,25 +278,23 @@ final class DefaultProcessGroup implements ProcessGroup {
   @Override
   public Work reduceScatterIntoCoalesced(
       List<Tensor> outputs, List<Tensor> inputs, ReduceOp op, CallOptions options) {
-    return runner.submit(reductions.reduceScatterIntoCoalesced(outputs, inputs, op, options));
+    return runner.submit(specs.reduceScatterIntoCoalesced(outputs, inputs, op, options));
   }
 
   @Override
   public Work allToAll(List<Tensor> outputs, List<Tensor> inputs, CallOptions options) {
-    return runner.submit(movements.allToAll(outputs, inputs, options));
+    return runner.submit(specs.allToAll(outputs, inputs, options));
   }
 
   @Override
   public Work allToAllSingle(
       Tensor output, Tensor input, long[] outputSplits, long[] inputSplits, CallOptions options) {
-    return runner.submit(
-        movements.allToAllSingle(output, input, outputSplits, inputSplits, options));
+    return runner.submit(specs.allToAllSingle(output, input, outputSplits, inputSplits, options));
   }
 
   @Override
   public Work barrier(CallOptions options) {
-    return runner.submit(
-        movements.spec(checks.barrierBackend(), options, new Call(OpType.BARRIER)));
+    return runner.submit(specs.spec(checks.barrierBackend(), options, new Call(OpType.BARRIER)));
   }
 
   @Override
@@ -313,7 +309,7 @@ final class DefaultProcessGroup implements ProcessGroup {
                 new StoreMonitoredBarrier(group, job.stores.ofGroup(group.identity.name(), null)));
     checks.timeout(op, timeout);
     runner.submit(
-        movements.spec(
+        specs.spec(
             backend,
             CallOptions.timeout(monitoredTimeout(timeout)),
             new Call(op).waitAllRanks(named == MissingRanks.ALL)));
@@ -326,23 +322,23 @@ final class DefaultProcessGroup implements ProcessGroup {
 
   @Override
   public Work send(Tensor tensor, int peer, int tag, CallOptions options) {
-    return runner.submit(movements.message(OpType.SEND, tensor, peer, tag, options));
+    return runner.submit(specs.message(OpType.SEND, tensor, peer, tag, options));
   }
 
   @Override
   public Work recv(Tensor tensor, int peer, int tag, CallOptions options) {
-    return runner.submit(movements.message(OpType.RECV, tensor, peer, tag, options));
+    return runner.submit(specs.message(OpType.RECV, tensor, peer, tag, options));
   }
 
   @Override
   public Work recvAnySource(Tensor tensor, int tag, CallOptions options) {
-    return runner.submit(movements.message(OpType.RECV_ANY_SOURCE, tensor, -1, tag, options));
+    return runner.submit(specs.message(OpType.RECV_ANY_SOURCE, tensor, -1, tag, options));
   }
 
   @Override
   public Batch batch() {
     group.ensureUsable(OpType.BATCH);
-    return new OperationBatch(group, reductions, movements);
+    return new OperationBatch(group, specs);
   }
 
   @Override
@@ -353,7 +349,7 @@ final class DefaultProcessGroup implements ProcessGroup {
     SymmetricAllocation allocation = new SymmetricAllocation(backend.backend());
     try {
       runner.submit(
-          movements.spec(
+          specs.spec(
               backend.behind(allocation), CallOptions.DEFAULT, new Call(op).byteSize(byteSize)));
     } catch (RuntimeException | Error e) {
       allocation.discard();

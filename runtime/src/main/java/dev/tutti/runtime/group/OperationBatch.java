@@ -22,16 +22,14 @@ import java.util.function.Function;
  */
 final class OperationBatch implements Batch {
   private final Group group;
-  private final ReductionSpecs reductions;
-  private final MovementSpecs movements;
+  private final OperationSpecs operations;
   private final List<Function<CallOptions, OperationSpec>> parts = new ArrayList<>();
   private CallOptions options = CallOptions.ASYNC;
   private boolean started;
 
-  OperationBatch(Group group, ReductionSpecs reductions, MovementSpecs movements) {
+  OperationBatch(Group group, OperationSpecs operations) {
     this.group = group;
-    this.reductions = reductions;
-    this.movements = movements;
+    this.operations = operations;
   }
 
   @Override
@@ -45,25 +43,25 @@ final class OperationBatch implements Batch {
   }
 
   private Batch message(OpType op, Tensor tensor, int peer, int tag) {
-    parts.add(options -> movements.message(op, tensor, peer, tag, options));
+    parts.add(options -> operations.message(op, tensor, peer, tag, options));
     return this;
   }
 
   @Override
   public Batch allReduce(Tensor tensor, ReduceOp op) {
-    parts.add(options -> reductions.allReduce(tensor, op, options));
+    parts.add(options -> operations.allReduce(tensor, op, options));
     return this;
   }
 
   @Override
   public Batch allGatherInto(Tensor output, Tensor input) {
-    parts.add(options -> movements.allGatherInto(output, input, options));
+    parts.add(options -> operations.allGatherInto(output, input, options));
     return this;
   }
 
   @Override
   public Batch reduceScatterInto(Tensor output, Tensor input, ReduceOp op) {
-    parts.add(options -> reductions.reduceScatterInto(output, input, op, options));
+    parts.add(options -> operations.reduceScatterInto(output, input, op, options));
     return this;
   }
 

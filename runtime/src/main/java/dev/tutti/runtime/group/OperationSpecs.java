@@ -2,7 +2,9 @@ package dev.tutti.runtime.group;
 
 import dev.tutti.CallOptions;
 import dev.tutti.OpType;
+import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
+import dev.tutti.runtime.group.Overlaps.InPlace;
 import dev.tutti.runtime.operation.BoundBackend;
 import dev.tutti.runtime.operation.GroupIdentity;
 import dev.tutti.runtime.operation.HostStaging;
@@ -16,10 +18,10 @@ import java.util.Set;
  * Checks the arguments of operations, provides stand-ins for tensors that a backend cannot take as
  * they are, and specifies what to run. Sends nothing.
  */
-abstract class OperationSpecs {
-  final GroupIdentity group;
-  final Checks checks;
-  final Overlaps overlaps;
+final class OperationSpecs {
+  private final GroupIdentity group;
+  private final Checks checks;
+  private final Overlaps overlaps;
 
   OperationSpecs(GroupIdentity group, Checks checks) {
     this.group = group;
@@ -27,7 +29,195 @@ abstract class OperationSpecs {
     this.overlaps = checks.overlaps();
   }
 
-  final BoundBackend first(OpType op, String argument, List<Tensor> tensors) {
+  OperationSpec allReduce(Tensor tensor, ReduceOp reduceOp, CallOptions options) {
+    checks.given(OpType.ALL_REDUCE, "tensor", tensor);
+    return tensor.isSparse()
+        ? allReduceSparse(tensor, reduceOp, options)
+        : spec(
+            checks.forAllReduce(tensor, reduceOp),
+            options,
+            new Call(OpType.ALL_REDUCE).inPlace(tensor).reduceOp(reduceOp));
+  }
+
+  private OperationSpec allReduceSparse(Tensor tensor, ReduceOp reduceOp, CallOptions options) {
+    OpType op = OpType.ALL_REDUCE_SPARSE;
+    BoundBackend backend = checks.backendFor(op, "tensor", tensor);
+    checks.given(op, "reduceOp", reduceOp);
+    if (reduceOp.kind() != ReduceOp.Kind.SUM) {
+      throw checks.bad(op, "sparse tensors can be reduced by SUM only, not %s", reduceOp);
+    }
+    checks.movable(op, "indices", tensor.indices(), backend, false);
+    checks.movable(op, "values", tensor.values(), backend, false);
+    checks.reducible(op, tensor.values(), reduceOp, backend);
+    checks.indices(op, "tensor", tensor);
+    return spec(backend, options, new Call(op).input(tensor).reduceOp(reduceOp));
+  }
+
+  OperationSpec allReduceCoalesced(List<Tensor> tensors, ReduceOp reduceOp, CallOptions options) {
+    OpType op = OpType.ALL_REDUCE_COALESCED;
+    BoundBackend backend = first(op, "tensors", tensors);
+    for (int i = 0; i < tensors.size(); i++) {
+      Tensor tensor = tensors.get(i);
+      checks.movable(op, "tensors[" + i + "]", tensor, backend, true);
+      checks.same(op, "tensors[" + i + "]", tensor, tensors.get(0));
+      checks.reducible(op, tensor, reduceOp, backend);
+    }
+    overlaps.requireApart(op, "tensor", tensors);
+    return spec(backend, options, new Call(op).inPlace(tensors).reduceOp(reduceOp));
+  }
+
+  OperationSpec reduce(Tensor tensor, ReduceOp reduceOp, int root, CallOptions options) {
+    return spec(
+        checks.forReduce(tensor, reduceOp, root),
+        options,
+        new Call(OpType.REDUCE).inPlace(tensor).reduceOp(reduceOp).root(root));
+  }
+
+  OperationSpec reduceScatter(
+      Tensor output, List<Tensor> inputs, ReduceOp reduceOp, CallOptions options) {
+    OpType op = OpType.REDUCE_SCATTER;
+    BoundBackend backend = checks.backendFor(op, "output", output);
+    checks.movable(op, "output", output, backend, true);
+    checks.reducible(op, output, reduceOp, backend);
+    checks.count(op, "inputs", inputs, group.size());
+    perRank(op, "inputs", inputs, backend, false, output);
+    overlaps.require(op, List.of(output), inputs, InPlace.OWN_TENSOR);
+    return spec(backend, options, new Call(op).output(output).inputs(inputs).reduceOp(reduceOp));
+  }
+
+  OperationSpec reduceScatterInto(
+      Tensor output, Tensor input, ReduceOp reduceOp, CallOptions options) {
+    return spec(
+        checks.forReduceScatterInto(output, input, reduceOp),
+        options,
+        new Call(OpType.REDUCE_SCATTER_INTO).output(output).input(input).reduceOp(reduceOp));
+  }
+
+  OperationSpec reduceScatterIntoCoalesced(
+      List<Tensor> outputs, List<Tensor> inputs, ReduceOp reduceOp, CallOptions options) {
+    OpType op = OpType.REDUCE_SCATTER_INTO_COALESCED;
+    BoundBackend backend = first(op, "outputs", outputs);
+    checks.count(op, "inputs", inputs, outputs.size());
+    for (int i = 0; i < outputs.size(); i++) {
+      checks.movable(op, "outputs[" + i + "]", outputs.get(i), backend, true);
+      checks.movable(op, "inputs[" + i + "]", inputs.get(i), backend, false);
+      checks.same(op, "outputs[" + i + "]", outputs.get(i), outputs.get(0));
+      checks.reducible(op, outputs.get(i), reduceOp, backend);
+      checks.times(op, "inputs[" + i + "]", inputs.get(i), "its output", outputs.get(i));
+    }
+    overlaps.require(op, outputs, inputs, InPlace.OWN_PART);
+    return spec(backend, options, new Call(op).outputs(outputs).inputs(inputs).reduceOp(reduceOp));
+  }
+
+  OperationSpec broadcast(Tensor tensor, int root, CallOptions options) {
+    return spec(
+        checks.forBroadcast(tensor, root),
+        options,
+        new Call(OpType.BROADCAST).inPlace(tensor).root(root));
+  }
+
+  OperationSpec allGather(List<Tensor> outputs, Tensor input, CallOptions options) {
+    OpType op = OpType.ALL_GATHER;
+    BoundBackend backend = checks.backendFor(op, "input", input);
+    checks.movable(op, "input", input, backend, false);
+    checks.count(op, "outputs", outputs, group.size());
+    perRank(op, "outputs", outputs, backend, true, input);
+    overlaps.require(op, outputs, List.of(input), InPlace.OWN_TENSOR);
+    return spec(backend, options, new Call(op).outputs(outputs).input(input));
+  }
+
+  OperationSpec allGatherInto(Tensor output, Tensor input, CallOptions options) {
+    return spec(
+        checks.forAllGatherInto(output, input),
+        options,
+        new Call(OpType.ALL_GATHER_INTO).output(output).input(input));
+  }
+
+  OperationSpec allGatherIntoCoalesced(
+      List<Tensor> outputs, List<Tensor> inputs, CallOptions options) {
+    OpType op = OpType.ALL_GATHER_INTO_COALESCED;
+    BoundBackend backend = first(op, "inputs", inputs);
+    checks.count(op, "outputs", outputs, inputs.size());
+    for (int i = 0; i < inputs.size(); i++) {
+      checks.movable(op, "inputs[" + i + "]", inputs.get(i), backend, false);
+      checks.movable(op, "outputs[" + i + "]", outputs.get(i), backend, true);
+      checks.same(op, "inputs[" + i + "]", inputs.get(i), inputs.get(0));
+      checks.times(op, "outputs[" + i + "]", outputs.get(i), "its input", inputs.get(i));
+    }
+    overlaps.require(op, outputs, inputs, InPlace.OWN_PART);
+    return spec(backend, options, new Call(op).outputs(outputs).inputs(inputs));
+  }
+
+  OperationSpec gather(List<Tensor> outputs, Tensor input, int root, CallOptions options) {
+    OpType op = OpType.GATHER;
+    BoundBackend backend = checks.backendFor(op, "input", input);
+    checks.rank(op, "root", root);
+    checks.movable(op, "input", input, backend, false);
+    checks.count(op, "outputs", outputs, root == group.rank() ? group.size() : 0);
+    perRank(op, "outputs", outputs, backend, true, input);
+    overlaps.require(op, outputs, List.of(input), InPlace.OWN_TENSOR);
+    return spec(backend, options, new Call(op).outputs(outputs).input(input).root(root));
+  }
+
+  OperationSpec scatter(Tensor output, List<Tensor> inputs, int root, CallOptions options) {
+    OpType op = OpType.SCATTER;
+    BoundBackend backend = checks.backendFor(op, "output", output);
+    checks.rank(op, "root", root);
+    checks.movable(op, "output", output, backend, true);
+    checks.count(op, "inputs", inputs, root == group.rank() ? group.size() : 0);
+    perRank(op, "inputs", inputs, backend, false, output);
+    overlaps.require(op, List.of(output), inputs, InPlace.OWN_TENSOR);
+    return spec(backend, options, new Call(op).output(output).inputs(inputs).root(root));
+  }
+
+  OperationSpec allToAll(List<Tensor> outputs, List<Tensor> inputs, CallOptions options) {
+    OpType op = OpType.ALL_TO_ALL;
+    checks.count(op, "inputs", inputs, group.size());
+    checks.count(op, "outputs", outputs, group.size());
+    BoundBackend backend = checks.backendFor(op, "inputs[0]", inputs.get(0));
+    for (int r = 0; r < group.size(); r++) {
+      checks.movable(op, "inputs[" + r + "]", inputs.get(r), backend, false);
+      checks.movable(op, "outputs[" + r + "]", outputs.get(r), backend, true);
+      checks.same(op, "inputs[" + r + "]", inputs.get(r), inputs.get(0));
+      checks.same(op, "outputs[" + r + "]", outputs.get(r), inputs.get(0));
+    }
+    checks.sameSize(
+        op, "outputs[" + group.rank() + "]", outputs.get(group.rank()), inputs.get(group.rank()));
+    overlaps.require(op, outputs, inputs, InPlace.NONE);
+    return spec(backend, options, new Call(op).outputs(outputs).inputs(inputs));
+  }
+
+  OperationSpec allToAllSingle(
+      Tensor output, Tensor input, long[] outputSplits, long[] inputSplits, CallOptions options) {
+    OpType op = OpType.ALL_TO_ALL_SINGLE;
+    checks.given(op, "input", input);
+    checks.given(op, "output", output);
+    long[] outputRows = checks.splits(op, "outputSplits", outputSplits, output, "output");
+    long[] inputRows = checks.splits(op, "inputSplits", inputSplits, input, "input");
+    BoundBackend backend = checks.forAllToAllSingle(output, input, outputRows, inputRows);
+    return spec(
+        backend, options, new Call(op).output(output).input(input).splits(outputRows, inputRows));
+  }
+
+  /**
+   * Prepares a message.
+   *
+   * @param op a send or a receive
+   * @param peer the other rank, or -1 for a receive from any rank
+   */
+  OperationSpec message(OpType op, Tensor tensor, int peer, int tag, CallOptions options) {
+    BoundBackend backend = checks.backendFor(op, "tensor", tensor);
+    Call call = new Call(op).tag(tag);
+    if (op != OpType.RECV_ANY_SOURCE) {
+      checks.peer(op, peer);
+      call.root(peer);
+    }
+    checks.tag(op, tag, backend);
+    checks.movable(op, "tensor", tensor, backend, op != OpType.SEND);
+    return spec(backend, options, op == OpType.SEND ? call.input(tensor) : call.output(tensor));
+  }
+
+  private BoundBackend first(OpType op, String argument, List<Tensor> tensors) {
     checks.given(op, argument, tensors);
     if (tensors.isEmpty()) {
       throw checks.bad(op, "%s must not be empty", argument);
@@ -36,7 +226,7 @@ abstract class OperationSpecs {
   }
 
   /** Checks a list of tensors, one per rank, against the one tensor on the other side. */
-  final void perRank(
+  private void perRank(
       OpType op,
       String argument,
       List<Tensor> tensors,
@@ -59,7 +249,7 @@ abstract class OperationSpecs {
   }
 
   /** Specifies an operation whose arguments have been checked, except for the options. */
-  final OperationSpec spec(BoundBackend backend, CallOptions options, Call call) {
+  OperationSpec spec(BoundBackend backend, CallOptions options, Call call) {
     OpType op = call.type();
     checks.given(op, "options", options);
     if (options.algorithm().isPresent()) {
