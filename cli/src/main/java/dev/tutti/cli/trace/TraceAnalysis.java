@@ -1,6 +1,7 @@
 package dev.tutti.cli.trace;
 
 import dev.tutti.OpType;
+import dev.tutti.runtime.failure.Diagnosis;
 import dev.tutti.runtime.failure.Disagreement;
 import dev.tutti.runtime.operation.RankProgress;
 import dev.tutti.runtime.operation.RankProgress.Issued;
@@ -157,8 +158,9 @@ final class TraceAnalysis {
                                     isOfTorch ? "" : entry.parts()))));
     SortedMap<Integer, RankProgress> progress = new TreeMap<>();
     issued.forEach((rank, calls) -> progress.put(rank, RankProgress.ofCalls(calls)));
-    Disagreement.Finding found = Disagreement.find(progress, size);
-    String odd = found.rank() < 0 ? "" : "; rank " + found.rank() + " differs from the others";
+    Diagnosis found = Disagreement.of(progress, size);
+    String odd =
+        found.failedRank() < 0 ? "" : "; rank " + found.failedRank() + " differs from the others";
     return found.text().isEmpty() ? "" : found.text() + odd;
   }
 

@@ -30,25 +30,6 @@ public final class Disagreement {
   private Disagreement() {}
 
   /**
-   * The first collective whose calls do not match.
-   *
-   * @param rank the first rank that differs from more than half of all ranks, or -1
-   * @param text what each rank called; empty if all calls match
-   */
-  public record Finding(int rank, String text) {}
-
-  /**
-   * Compares the recent calls of ranks.
-   *
-   * @param ranks what each rank reports about itself, by rank
-   * @param size the number of ranks in the group
-   */
-  public static Finding find(SortedMap<Integer, RankProgress> ranks, int size) {
-    Diagnosis found = of(ranks, size);
-    return new Finding(found.failedRank(), found.text());
-  }
-
-  /**
    * Compares the recent calls of ranks.
    *
    * @param ranks what each rank reports about itself, by rank
@@ -56,7 +37,7 @@ public final class Disagreement {
    * @return what each rank called, in words, and the first rank that differs from more than half of
    *     all ranks; nothing if all calls match
    */
-  static Diagnosis of(SortedMap<Integer, RankProgress> ranks, int size) {
+  public static Diagnosis of(SortedMap<Integer, RankProgress> ranks, int size) {
     SortedMap<Long, Map<Issued, List<Integer>>> calls = new TreeMap<>();
     ranks.forEach(
         (rank, progress) -> {
