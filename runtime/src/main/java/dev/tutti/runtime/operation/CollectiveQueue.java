@@ -132,26 +132,9 @@ public final class CollectiveQueue {
    * @return the number, or {@link #STOPPED}, or {@link #TAKEN} if the deadline comes first
    */
   public long enter(long deadlineNanos) {
-    boolean interrupted = Thread.interrupted();
-    shut();
-    try {
-      while (true) {
-        long number = tryTake();
-        if (number != TAKEN || time.nanoTime() - deadlineNanos >= 0) {
-          return number;
-        }
-        try {
-          boolean _ = awaitUntil(free, deadlineNanos);
-        } catch (InterruptedException e) {
-          interrupted = true;
-        }
-      }
-    } finally {
-      unlock();
-      if (interrupted) {
-        Thread.currentThread().interrupt();
-      }
-    }
+    long[] number = new long[1];
+    boolean _ = await(free, () -> (number[0] = tryTake()) != TAKEN, deadlineNanos);
+    return number[0];
   }
 
   private long tryTake() {
