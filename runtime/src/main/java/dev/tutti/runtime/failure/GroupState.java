@@ -4,7 +4,7 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /** What the {@link JobState} of a rank knows of one group. */
-final class GroupState {
+final class GroupState implements Cloneable {
   /** How far the ranks have come with the failure of the group. */
   enum Phase {
     OPEN,
@@ -40,25 +40,13 @@ final class GroupState {
     this.name = name;
   }
 
-  GroupState(GroupState other) {
-    name = other.name;
-    globalRanks = other.globalRanks;
-    isJoined = other.isJoined;
-    isOpen = other.isOpen;
-    phase = other.phase;
-    own = other.own;
-    first = other.first;
-    found = other.found;
-    known = other.known;
-    gone = other.gone;
-    isReached = other.isReached;
-    firstNumber = other.firstNumber;
-    explainBy = other.explainBy;
-    isCollected = other.isCollected;
-    hasAnswered = other.hasAnswered;
-    reportBy = other.reportBy;
-    askBy = other.askBy;
-    settleBy = other.settleBy;
+  /** Creates a copy, which changes apart from this. */
+  GroupState copy() {
+    try {
+      return (GroupState) clone();
+    } catch (CloneNotSupportedException e) {
+      throw new AssertionError(e);
+    }
   }
 
   void addTo(JobState.Sink sink, boolean isAppending) {

@@ -86,7 +86,7 @@ final class JobState {
   /** Creates a copy, which the original does not change, for the exploration of all histories. */
   JobState(JobState other) {
     this(other.rank, other.serverRank, other.times, other.silentUntil);
-    other.groups.forEach((name, group) -> groups.put(name, new GroupState(group)));
+    other.groups.forEach((name, group) -> groups.put(name, group.copy()));
     lost.addAll(other.lost);
     asked.putAll(other.asked);
     waiting.putAll(other.waiting);
