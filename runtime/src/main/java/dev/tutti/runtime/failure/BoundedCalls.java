@@ -54,6 +54,20 @@ public final class BoundedCalls {
     return ALL.of(time).call(threadName, limit, call);
   }
 
+  /** Runs a step in the same way. */
+  public static void run(Time time, String threadName, Duration limit, Runnable step)
+      throws Exception {
+    boolean _ =
+        call(
+            time,
+            threadName,
+            limit,
+            () -> {
+              step.run();
+              return true;
+            });
+  }
+
   private <T> T call(String threadName, Duration limit, Callable<T> call) throws Exception {
     ClassLoader loader = Thread.currentThread().getContextClassLoader();
     Thread caller = Thread.currentThread();

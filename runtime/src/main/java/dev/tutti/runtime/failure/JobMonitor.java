@@ -1,7 +1,6 @@
 package dev.tutti.runtime.failure;
 
 import dev.tutti.Store;
-import dev.tutti.StoreException;
 import dev.tutti.cpu.wait.Latch;
 import dev.tutti.runtime.operation.Deadlines;
 import dev.tutti.runtime.operation.GroupIdentity;
@@ -334,7 +333,9 @@ public final class JobMonitor implements AutoCloseable {
     } else if (output instanceof JobOutput.Adopt(Question question, long number)) {
       start("tutti-ask-" + question.group() + "-" + rank, () -> adopt(question, number));
     } else if (output instanceof JobOutput.Tell(long number, String finding)) {
-      start("tutti-ask-" + rank, () -> tell(number, finding));
+      start(
+          "tutti-ask-" + rank,
+          () -> tell("publish a finding", () -> questions.tell(number, finding)));
     } else if (output instanceof JobOutput.Explain(Question question, String finding)) {
       Consumer<String> log = waiting.remove(question);
       if (log != null) {
@@ -371,12 +372,29 @@ public final class JobMonitor implements AutoCloseable {
   }
 
   private void probe(String group) {
-    try {
-      boolean _ = board.hasJoined(rank);
+    if (attempt("reach the store", () -> board.hasJoined(rank)) != null) {
       offer(new JobInput.Reached(group));
-    } catch (StoreException e) {
-      LOG.log(Level.DEBUG, "rank {0}: the store does not answer: {1}", rank, e);
     }
+  }
+
+  /** Makes calls to the store; returns null, and logs why, if they fail. */
+  private <T> @Nullable T attempt(String what, Supplier<T> calls) {
+    try {
+      return calls.get();
+    } catch (RuntimeException e) {
+      LOG.log(Level.DEBUG, "rank {0}: cannot {1}: {2}", rank, what, e);
+      return null;
+    }
+  }
+
+  private void tell(String what, Runnable calls) {
+    Boolean _ =
+        attempt(
+            what,
+            () -> {
+              calls.run();
+              return true;
+            });
   }
 
   /** What is done for one of the groups. */
@@ -395,7 +413,8 @@ public final class JobMonitor implements AutoCloseable {
   private void ask(
       Member member, String group, Evidence known, boolean publishes, @Nullable Duration limit) {
     if (publishes) {
-      publish(group, member.group.answer(known.event()));
+      RankProgress standing = member.group.answer(known.event());
+      tell("publish where it stands", () -> board.publish(group, standing.encode()));
     }
     if (limit != null) {
       long deadline = watchdog.runningNanos() + Deadlines.nanos(limit);
@@ -408,26 +427,8 @@ public final class JobMonitor implements AutoCloseable {
   }
 
   private void collect(String group, Supplier<Evidence> evidence) {
-    Evidence all = null;
-    try {
-      all = evidence.get();
-    } catch (RuntimeException e) {
-      LOG.log(
-          Level.DEBUG,
-          "rank {0}, group {1}: cannot determine which ranks are missing: {2}",
-          rank,
-          group,
-          e);
-    }
+    Evidence all = attempt("find out who is missing in group " + group, evidence);
     offer(new JobInput.Collected(group, all));
-  }
-
-  private void publish(String group, RankProgress progress) {
-    try {
-      board.publish(group, progress.encode());
-    } catch (StoreException e) {
-      LOG.log(Level.DEBUG, "rank {0}: cannot publish its progress: {1}", rank, e);
-    }
   }
 
   // Operations that wait for long
@@ -444,42 +445,22 @@ public final class JobMonitor implements AutoCloseable {
   }
 
   private void find(Member member, Question question, long number, Evidence known) {
-    Evidence all = null;
-    try {
-      all = questions.collect(number, known, member.globalRanks);
-    } catch (RuntimeException e) {
-      LOG.log(Level.DEBUG, "rank {0}: cannot ask what keeps an operation: {1}", rank, e);
-    }
+    Evidence all =
+        attempt(
+            "ask what keeps an operation",
+            () -> questions.collect(number, known, member.globalRanks));
     offer(new JobInput.Answered(question, number, all));
   }
 
   private void adopt(Question question, long number) {
-    String finding = null;
-    try {
-      finding = questions.findingOf(number);
-    } catch (StoreException e) {
-      LOG.log(Level.DEBUG, "rank {0}: no finding of another rank: {1}", rank, e);
-    }
+    String finding = attempt("read the finding of another rank", () -> questions.findingOf(number));
     offer(new JobInput.Adopted(question, finding));
-  }
-
-  private void tell(long number, String finding) {
-    try {
-      questions.tell(number, finding);
-    } catch (StoreException e) {
-      LOG.log(Level.DEBUG, "rank {0}: cannot publish a finding: {1}", rank, e);
-    }
   }
 
   private void answer(long number, String group) {
     Member member = members.get(group);
-    if (member == null) {
-      return;
-    }
-    try {
-      questions.answer(number, standing(member.group, group));
-    } catch (StoreException e) {
-      LOG.log(Level.DEBUG, "rank {0}: cannot answer with its progress: {1}", rank, e);
+    if (member != null) {
+      tell("answer where it stands", () -> questions.answer(number, standing(member.group, group)));
     }
   }
 

@@ -98,24 +98,20 @@ final class FlightRecords implements RecordSource {
       return;
     }
     try {
-      boolean _ =
-          BoundedCalls.call(
-              time,
-              "tutti-look-" + rank,
-              LOOK,
-              () -> {
-                try {
-                  openGroups().forEach(group -> group.pending.look(LOOK.toNanos()));
-                } finally {
-                  looking.set(false);
-                }
-                return true;
-              });
+      BoundedCalls.run(time, "tutti-look-" + rank, LOOK, this::lookNow);
     } catch (Exception e) {
       LOG.log(Level.DEBUG, "rank " + rank + ": cannot ask the devices what they have done", e);
     } catch (OutOfMemoryError e) {
       looking.set(false);
       LOG.log(Level.DEBUG, "rank " + rank + ": there is no thread that can ask the devices", e);
+    }
+  }
+
+  private void lookNow() {
+    try {
+      openGroups().forEach(group -> group.pending.look(LOOK.toNanos()));
+    } finally {
+      looking.set(false);
     }
   }
 

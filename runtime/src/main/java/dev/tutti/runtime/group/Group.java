@@ -335,14 +335,11 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
   private void publishClose() {
     try {
       RankProgress progress = standing.progress(true);
-      BoundedCalls.call(
+      BoundedCalls.run(
           time,
           "tutti-leave-" + identity.globalRanks().get(identity.rank()),
           monitor.times().answer(),
-          () -> {
-            monitor.board().publish(identity.name(), progress.encode());
-            return progress;
-          });
+          () -> monitor.board().publish(identity.name(), progress.encode()));
     } catch (Exception e) {
       unpublished = true;
       LOG.log(

@@ -142,15 +142,7 @@ final class Job {
   }
 
   private void call(String thread, Duration limit, Runnable call) throws Exception {
-    boolean _ =
-        BoundedCalls.call(
-            time,
-            thread + rank,
-            limit,
-            () -> {
-              call.run();
-              return true;
-            });
+    BoundedCalls.run(time, thread + rank, limit, call);
   }
 
   /** Makes a call to the store, but not for longer than a limit; logs why it could not be made. */
