@@ -9,6 +9,7 @@ import java.util.PriorityQueue;
 import java.util.Queue;
 import java.util.SplittableRandom;
 import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /** Runs the threads of simulated processes one at a time, in an order that a seed decides. */
@@ -35,6 +36,9 @@ final class SimulatedScheduler {
   /** How often to look for a thread outside that waits for a monitor, maybe one of this run. */
   private static final int MOST_LOOKS = 200;
 
+  /** How long a yield takes, so that a thread that polls sees the time pass. */
+  private static final long YIELD_NANOS = 5_000;
+
   private static final long MOST_STEPS = 20_000_000;
 
   private static final Comparator<SimulatedThread> HIGHEST =
@@ -57,6 +61,8 @@ final class SimulatedScheduler {
   private final List<SimulatedThread> alive = new ArrayList<>();
   private final Trace trace = new Trace();
   private final SimulatedProcess outside = new SimulatedProcess(this, "world");
+  private final long networkSeed;
+  private @Nullable Object network;
   private final Thread carrier = Thread.currentThread();
   private final List<Thread> outsiders = outsiders();
   private @Nullable SimulatedThread running;
@@ -99,6 +105,7 @@ final class SimulatedScheduler {
     boolean _ = isHeldOutside(0);
     this.random = new SplittableRandom(seed);
     this.uniform = random.nextBoolean();
+    this.networkSeed = ~seed;
     for (int i = 0; i < CHANGES; i++) {
       changes[i] = random.nextLong(CHANGES_WITHIN);
     }
@@ -111,6 +118,21 @@ final class SimulatedScheduler {
   /** Returns the process whose threads do what happens outside of all other processes. */
   SimulatedProcess outside() {
     return outside;
+  }
+
+  /**
+   * Returns the network of the run.
+   *
+   * @param make makes it at the first call
+   */
+  @SuppressWarnings("unchecked") // there is one kind of network
+  <N> N network(Function<SplittableRandom, N> make) {
+    Object known = network;
+    if (known == null) {
+      known = make.apply(new SplittableRandom(networkSeed));
+      network = known;
+    }
+    return (N) known;
   }
 
   Trace trace() {
@@ -153,6 +175,7 @@ final class SimulatedScheduler {
     if (caller.equals(carrier) || (running != null && running.is(caller))) {
       if (thread.equals(running)) {
         thread.priority = --lowest;
+        nowNanos += YIELD_NANOS;
       }
       ready.add(thread);
     } else {
@@ -198,6 +221,7 @@ final class SimulatedScheduler {
   private void steps(long untilNanos) {
     while (failure == null) {
       addReleased();
+      runDue();
       SimulatedThread next = choose();
       if (next == null) {
         if (alive.stream().noneMatch(SimulatedThread::matters)) {
@@ -325,6 +349,15 @@ final class SimulatedScheduler {
     }
     ready.remove(chosen);
     return chosen;
+  }
+
+  /** Runs what became due while threads yielded. */
+  private void runDue() {
+    Timer next = timers.peek();
+    while (next != null && next.atNanos < nowNanos) {
+      leap(Long.MAX_VALUE);
+      next = timers.peek();
+    }
   }
 
   /** Moves the time on to the next timer, or to the end of a pause, and runs what is due. */

@@ -12,18 +12,13 @@ final class SimulatedServer {
    * table does, timers do on the carrier, so no lock is shared between processes, and a process
    * that crashes in a call leaves nothing behind but a request that was or was not applied.
    */
-  private static final long LEAST_NANOS = 20_000;
-  private static final long SPREAD_NANOS = 180_000;
-  private static final int SELDOM = 64;
-  private static final long TAIL_NANOS = 20_000_000;
-
   /** After what time the server sees that a process has ended. */
   private static final long DEATH_NANOS = 50_000_000;
 
   final KeyTable table = new KeyTable();
   final SimulatedScheduler scheduler;
   private final SimulatedProcess process;
-  private final SplittableRandom random;
+  private final Delays delays;
   private final Map<SimulatedProcess, Will> wills = new LinkedHashMap<>();
 
   /** What a process wants to be written if it ends. */
@@ -32,7 +27,7 @@ final class SimulatedServer {
 
   SimulatedServer(SimulatedScheduler scheduler, SplittableRandom random) {
     this.scheduler = scheduler;
-    this.random = random;
+    this.delays = new Delays(random);
     this.process = new SimulatedProcess(scheduler, "store");
   }
 
@@ -42,8 +37,7 @@ final class SimulatedServer {
 
   /** Returns how long a message takes; seldom very long. */
   long delayNanos() {
-    long tail = random.nextInt(SELDOM) == 0 ? random.nextLong(TAIL_NANOS) : 0;
-    return LEAST_NANOS + random.nextLong(SPREAD_NANOS) + tail;
+    return delays.nextNanos();
   }
 
   void leaveWill(SimulatedProcess of, String log, byte[] value) {

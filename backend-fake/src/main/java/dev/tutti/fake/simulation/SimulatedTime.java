@@ -2,6 +2,7 @@ package dev.tutti.fake.simulation;
 
 import dev.tutti.fake.simulation.SimulatedScheduler.Timer;
 import dev.tutti.spi.Time;
+import java.io.IOException;
 import java.nio.channels.SelectionKey;
 import java.nio.channels.Selector;
 import java.util.concurrent.locks.Condition;
@@ -57,8 +58,13 @@ final class SimulatedTime implements Time {
   }
 
   @Override
-  public int select(Selector selector, Consumer<SelectionKey> action, long nanos) {
-    throw new UnsupportedOperationException("channels are not simulated");
+  public int select(Selector selector, Consumer<SelectionKey> action, long nanos)
+      throws IOException {
+    if (!(selector instanceof TimedSelector simulated)) {
+      throw new IllegalArgumentException(selector + " is not simulated");
+    }
+    process.ofCaller().requireAlive();
+    return simulated.selectFor(action, nanos);
   }
 
   @Override

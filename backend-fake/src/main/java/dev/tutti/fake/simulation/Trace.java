@@ -12,16 +12,25 @@ final class Trace {
   private long hash = 0xcbf29ce484222325L;
   private long count;
 
-  private record Step(long nanos, SimulatedThread thread) {}
+  private record Step(long nanos, String text) {}
 
   void add(long nanos, SimulatedThread thread) {
-    mix(nanos);
-    mix(thread.number);
+    add(nanos, thread.number, thread.name());
     count++;
+  }
+
+  /** Adds what happened beside the steps. */
+  void note(long nanos, String text) {
+    add(nanos, text.hashCode(), "       " + text);
+  }
+
+  private void add(long nanos, long what, String text) {
+    mix(nanos);
+    mix(what);
     if (last.size() == KEPT) {
       last.removeFirst();
     }
-    last.addLast(new Step(nanos, thread));
+    last.addLast(new Step(nanos, text));
   }
 
   private void mix(long value) {
@@ -41,7 +50,7 @@ final class Trace {
   String last() {
     StringBuilder text = new StringBuilder("\nthe last of ").append(count).append(" steps:");
     for (Step step : last) {
-      text.append("\n  %12.6f ms  %s".formatted(step.nanos / 1e6, step.thread.name()));
+      text.append("\n  %12.6f ms  %s".formatted(step.nanos / 1e6, step.text));
     }
     return text.toString();
   }

@@ -1,0 +1,24 @@
+package dev.tutti.fake.simulation;
+
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+
+/** A host, as its channels see it. */
+interface SocketHost {
+  NetworkTime network();
+
+  SimulatedPorts ports();
+
+  /** Returns the way to another host. */
+  SimulatedLink linkTo(SocketHost other);
+
+  /** Returns the address of this host that another address sees. */
+  InetAddress facing(InetAddress other);
+
+  /** Asks for a connection. */
+  void connect(ConnectionEnd client, InetSocketAddress target);
+
+  void add(SimulatedChannel channel);
+
+  void remove(SimulatedChannel channel);
+}
