@@ -240,7 +240,7 @@ final class DefaultProcessGroup implements ProcessGroup {
 
   @Override
   public Work allGatherInto(Tensor output, Tensor input, long[] outputSplits, CallOptions options) {
-    return runner.submit(movements.allGatherInto(output, input, outputSplits, options));
+    return runner.submit(specs.allGatherInto(output, input, outputSplits, options));
   }
 
   @Override
@@ -272,7 +272,7 @@ final class DefaultProcessGroup implements ProcessGroup {
   @Override
   public Work reduceScatterInto(
       Tensor output, Tensor input, long[] inputSplits, ReduceOp op, CallOptions options) {
-    return runner.submit(reductions.reduceScatterInto(output, input, inputSplits, op, options));
+    return runner.submit(specs.reduceScatterInto(output, input, inputSplits, op, options));
   }
 
   @Override

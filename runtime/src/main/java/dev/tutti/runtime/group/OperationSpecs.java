@@ -93,6 +93,15 @@ final class OperationSpecs {
         new Call(OpType.REDUCE_SCATTER_INTO).output(output).input(input).reduceOp(reduceOp));
   }
 
+  OperationSpec reduceScatterInto(
+      Tensor output, Tensor input, long[] inputSplits, ReduceOp reduceOp, CallOptions options) {
+    List<Tensor> rows =
+        checks.rows(OpType.REDUCE_SCATTER_INTO, "inputSplits", inputSplits, input, "input");
+    return rows.isEmpty()
+        ? reduceScatterInto(output, input, reduceOp, options)
+        : reduceScatter(output, rows, reduceOp, options);
+  }
+
   OperationSpec reduceScatterIntoCoalesced(
       List<Tensor> outputs, List<Tensor> inputs, ReduceOp reduceOp, CallOptions options) {
     OpType op = OpType.REDUCE_SCATTER_INTO_COALESCED;
@@ -131,6 +140,13 @@ final class OperationSpecs {
         checks.forAllGatherInto(output, input),
         options,
         new Call(OpType.ALL_GATHER_INTO).output(output).input(input));
+  }
+
+  OperationSpec allGatherInto(
+      Tensor output, Tensor input, long[] outputSplits, CallOptions options) {
+    List<Tensor> rows =
+        checks.rows(OpType.ALL_GATHER_INTO, "outputSplits", outputSplits, output, "output");
+    return rows.isEmpty() ? allGatherInto(output, input, options) : allGather(rows, input, options);
   }
 
   OperationSpec allGatherIntoCoalesced(
