@@ -434,7 +434,7 @@ final class SimulatedSocket extends SocketChannel implements SimulatedChannel, C
   @SuppressWarnings("unchecked") // what setOption put there
   public <T> T getOption(SocketOption<T> option) throws IOException {
     requireOpen();
-    return (T) options.get(option);
+    return (T) Objects.requireNonNull(options.get(option), () -> option + " is not set");
   }
 
   @Override
