@@ -8,6 +8,7 @@ import dev.tutti.Tensor;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
+import java.util.OptionalInt;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -161,6 +162,11 @@ public final class Call {
    */
   public int rootOr(int none) {
     return root < 0 ? none : root;
+  }
+
+  /** Returns the root of a collective or the peer of a message; empty if there is neither. */
+  public OptionalInt optionalRoot() {
+    return root < 0 ? OptionalInt.empty() : OptionalInt.of(root);
   }
 
   /** Returns the tag of a message, or 0. */

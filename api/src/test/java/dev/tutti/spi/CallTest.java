@@ -121,8 +121,10 @@ class CallTest {
     Call rooted = new Call(OpType.BROADCAST).root(2);
     assertThat(rooted.root()).isEqualTo(2);
     assertThat(rooted.rootOr(7)).isEqualTo(2);
+    assertThat(rooted.optionalRoot()).hasValue(2);
     Call call = new Call(OpType.RECV_ANY_SOURCE).output(OUT);
     assertThat(call.rootOr(7)).isEqualTo(7);
+    assertThat(call.optionalRoot()).isEmpty();
     assertThatThrownBy(call::root)
         .isInstanceOf(IllegalStateException.class)
         .hasMessage("recvAnySource has no root and no peer");

@@ -33,7 +33,6 @@ record RecordedCallData(
 
   static RecordedCallData of(String group, int rank, Operation op) {
     Call call = op.call();
-    int root = call.rootOr(-1);
     return new RecordedCallData(
         group,
         rank,
@@ -42,7 +41,7 @@ record RecordedCallData(
         call.dtype(),
         shapes(call.inputs()),
         shapes(call.outputs()),
-        root < 0 ? OptionalInt.empty() : OptionalInt.of(root),
+        call.optionalRoot(),
         call.type().isPointToPoint() ? OptionalInt.of(call.tag()) : OptionalInt.empty(),
         call.reduceKind() == null ? null : call.reduceOp());
   }

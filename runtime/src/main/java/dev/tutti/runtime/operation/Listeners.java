@@ -9,7 +9,6 @@ import dev.tutti.WorkState;
 import dev.tutti.spi.Time;
 import java.lang.System.Logger.Level;
 import java.util.Optional;
-import java.util.OptionalInt;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicLong;
@@ -55,7 +54,6 @@ public final class Listeners implements AutoCloseable {
     if (listeners.isEmpty()) {
       return;
     }
-    int root = spec.call().rootOr(-1);
     OpEvent event =
         new IssuedEvent(
             ids.incrementAndGet(),
@@ -64,7 +62,7 @@ public final class Listeners implements AutoCloseable {
             spec.call().type(),
             op.sequenceNumber(),
             spec.async(),
-            root < 0 ? OptionalInt.empty() : OptionalInt.of(root),
+            spec.call().optionalRoot(),
             spec.call().inputs(),
             spec.call().outputs());
     boolean missed = op.tell(event, callerTells);
