@@ -1,26 +1,41 @@
 package dev.tutti.runtime.failure;
 
 import dev.tutti.OpType;
-import java.nio.charset.StandardCharsets;
+import dev.tutti.runtime.failure.FailureEvent.Kind;
+import java.nio.ByteBuffer;
 import java.time.Duration;
+import java.util.Arrays;
 
 /**
  * A rank's question to the others of its group while an operation waits for a long time.
  *
- * @param group the group
- * @param reporter the rank in that group that asks
- * @param op the operation that waits
- * @param sequence the number of the operation
- * @param peer the other rank of a message, or -1
- * @param tag the tag of a message
- * @param elapsed how long the operation has waited
+ * @param timeout the time-out that the operation would end in
  */
-record Question(
-    String group, int reporter, OpType op, long sequence, int peer, int tag, Duration elapsed) {
+record Question(FailureEvent timeout) {
   /** Marks an entry of the log as a question; a failure begins with the name of a group instead. */
   private static final char MARK = 1;
 
-  private static final int PARTS = 7;
+  /**
+   * Creates a question.
+   *
+   * @param reporter the rank in the group that asks
+   * @param peer the other rank of a message, or -1
+   * @param elapsed how long the operation has waited
+   */
+  Question(
+      String group, int reporter, OpType op, long sequence, int peer, int tag, Duration elapsed) {
+    this(new FailureEvent(group, Kind.TIMEOUT, reporter, -1, op, sequence, peer, tag, elapsed, ""));
+  }
+
+  /** Returns the group of the operation. */
+  String group() {
+    return timeout.group();
+  }
+
+  /** Returns the rank in the group that asks. */
+  int reporter() {
+    return timeout.reporter();
+  }
 
   /** Tells whether an entry of the log is a question. */
   static boolean isQuestion(byte[] bytes) {
@@ -32,45 +47,19 @@ record Question(
    * time.
    */
   boolean isSame(Question other) {
-    return op == other.op
-        && sequence == other.sequence
-        && !op.isPointToPoint()
-        && elapsed.compareTo(other.elapsed.multipliedBy(3).dividedBy(2)) < 0;
-  }
-
-  /** Returns the time-out that the operation would end in. */
-  FailureEvent timeout() {
-    return new FailureEvent(
-        group, FailureEvent.Kind.TIMEOUT, reporter, -1, op, sequence, peer, tag, elapsed, "");
+    FailureEvent theirs = other.timeout;
+    return timeout.op() == theirs.op()
+        && timeout.sequence() == theirs.sequence()
+        && !timeout.op().isPointToPoint()
+        && timeout.elapsed().compareTo(theirs.elapsed().multipliedBy(3).dividedBy(2)) < 0;
   }
 
   byte[] encode() {
-    String text =
-        MARK
-            + String.join(
-                "\n",
-                group,
-                Integer.toString(reporter),
-                op.name(),
-                Long.toString(sequence),
-                Integer.toString(peer),
-                Integer.toString(tag),
-                Long.toString(elapsed.toMillis()));
-    return text.getBytes(StandardCharsets.UTF_8);
+    byte[] event = timeout.encode();
+    return ByteBuffer.allocate(1 + event.length).put((byte) MARK).put(event).array();
   }
 
   static Question decode(byte[] bytes) {
-    String[] parts = new String(bytes, StandardCharsets.UTF_8).substring(1).split("\n", -1);
-    if (parts.length != PARTS) {
-      throw new IllegalArgumentException("not a question: " + parts.length + " parts");
-    }
-    return new Question(
-        parts[0],
-        Integer.parseInt(parts[1]),
-        OpType.valueOf(parts[2]),
-        Long.parseLong(parts[3]),
-        Integer.parseInt(parts[4]),
-        Integer.parseInt(parts[5]),
-        Duration.ofMillis(Long.parseLong(parts[6])));
+    return new Question(FailureEvent.decode(Arrays.copyOfRange(bytes, 1, bytes.length)));
   }
 }

@@ -93,7 +93,7 @@ final class StateHash implements JobState.Sink {
       case Enum<?> constant -> add(constant.name().hashCode());
       case Question question -> {
         add(question.reporter());
-        add(question.sequence());
+        add(question.timeout().sequence());
       }
       case String text -> add(text.hashCode());
       default -> throw new AssertionError(value);
