@@ -1,6 +1,7 @@
 package dev.tutti.cuda;
 
 import dev.tutti.Device;
+import dev.tutti.cpu.wait.Uninterrupted;
 import dev.tutti.cpu.wait.WaitStrategy;
 import dev.tutti.cuda.access.DeviceParts;
 import dev.tutti.cuda.access.Facade;
@@ -208,21 +209,8 @@ public final class CudaDevice extends Facade<DeviceParts> {
                 // The driver cannot tell.
               }
             });
-    boolean interrupted = false;
-    try {
-      while (true) {
-        try {
-          boolean ended = time.join(wait, Math.max(0, deadlineNanos - time.nanoTime()));
-          return ended && idle.get();
-        } catch (InterruptedException e) {
-          interrupted = true;
-        }
-      }
-    } finally {
-      if (interrupted) {
-        Thread.currentThread().interrupt();
-      }
-    }
+    return Uninterrupted.await(
+        () -> time.join(wait, Math.max(0, deadlineNanos - time.nanoTime())) && idle.get());
   }
 
   private boolean isRecording() {

@@ -1,5 +1,6 @@
 package dev.tutti.cuda.memory;
 
+import dev.tutti.cpu.wait.Uninterrupted;
 import dev.tutti.cuda.CudaException;
 import dev.tutti.cuda.driver.CudaDriver;
 import dev.tutti.cuda.driver.DeviceContext;
@@ -283,16 +284,13 @@ public final class PinnedAllocator {
 
   private void awaitRelease() {
     Thread freeing = releasing;
-    boolean interrupted = false;
-    while (freeing != null && freeing.isAlive()) {
-      try {
-        freeing.join();
-      } catch (InterruptedException e) {
-        interrupted = true;
-      }
-    }
-    if (interrupted) {
-      Thread.currentThread().interrupt();
+    if (freeing != null) {
+      boolean _ =
+          Uninterrupted.await(
+              () -> {
+                freeing.join();
+                return true;
+              });
     }
   }
 }

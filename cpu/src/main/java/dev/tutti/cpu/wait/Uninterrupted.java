@@ -39,6 +39,41 @@ public final class Uninterrupted {
   }
 
   /**
+   * A wait that an interrupt ends.
+   *
+   * @param <T> the type of the result
+   */
+  public interface Wait<T> {
+    /** Waits for what is left. */
+    T await() throws InterruptedException;
+  }
+
+  /**
+   * Waits, and continues each time that an interrupt ends the wait; the thread is interrupted
+   * afterwards if it was interrupted in the meantime.
+   *
+   * @param <T> the type of the result
+   * @param wait the wait, which keeps its own deadline
+   * @return the result of the wait
+   */
+  public static <T> T await(Wait<T> wait) {
+    boolean interrupted = false;
+    try {
+      while (true) {
+        try {
+          return wait.await();
+        } catch (InterruptedException e) {
+          interrupted = true;
+        }
+      }
+    } finally {
+      if (interrupted) {
+        Thread.currentThread().interrupt();
+      }
+    }
+  }
+
+  /**
    * Work that opens a channel and uses it.
    *
    * @param <T> the type of the result

@@ -2,6 +2,7 @@ package dev.tutti.runtime.failure;
 
 import dev.tutti.Store;
 import dev.tutti.cpu.wait.Latch;
+import dev.tutti.cpu.wait.Uninterrupted;
 import dev.tutti.runtime.operation.Deadlines;
 import dev.tutti.runtime.operation.GroupIdentity;
 import dev.tutti.runtime.operation.RankProgress;
@@ -254,26 +255,14 @@ public final class JobMonitor implements AutoCloseable {
   boolean await(Latch settled) {
     long most = Deadlines.nanos(times.verdict());
     long since = watchdog.runningNanos();
-    boolean interrupted = false;
-    try {
-      while (true) {
-        long left = since + most - watchdog.runningNanos();
-        if (left <= 0) {
-          return false;
-        }
-        try {
-          if (settled.await(time.nanoTime() + Math.min(left, tick()))) {
-            return true;
+    return Uninterrupted.await(
+        () -> {
+          long left = since + most - watchdog.runningNanos();
+          while (left > 0 && !settled.await(time.nanoTime() + Math.min(left, tick()))) {
+            left = since + most - watchdog.runningNanos();
           }
-        } catch (InterruptedException e) {
-          interrupted = true;
-        }
-      }
-    } finally {
-      if (interrupted) {
-        Thread.currentThread().interrupt();
-      }
-    }
+          return left > 0;
+        });
   }
 
   // Steps

@@ -1,5 +1,6 @@
 package dev.tutti.runtime.operation;
 
+import dev.tutti.cpu.wait.Uninterrupted;
 import dev.tutti.spi.Time;
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
@@ -349,24 +350,19 @@ public final class CollectiveQueue {
   }
 
   private boolean await(Condition signal, BooleanSupplier isMet, long deadlineNanos) {
-    boolean interrupted = false;
     shut();
     try {
-      while (!isMet.getAsBoolean()) {
-        try {
-          if (!awaitUntil(signal, deadlineNanos)) {
-            return false;
-          }
-        } catch (InterruptedException e) {
-          interrupted = true;
-        }
-      }
-      return true;
+      return Uninterrupted.await(
+          () -> {
+            while (!isMet.getAsBoolean()) {
+              if (!awaitUntil(signal, deadlineNanos)) {
+                return false;
+              }
+            }
+            return true;
+          });
     } finally {
       unlock();
-      if (interrupted) {
-        Thread.currentThread().interrupt();
-      }
     }
   }
 
