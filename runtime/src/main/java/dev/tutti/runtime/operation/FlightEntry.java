@@ -8,6 +8,7 @@ import dev.tutti.WorkState;
 import dev.tutti.runtime.operation.RankProgress.Issued;
 import dev.tutti.spi.Call;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -166,23 +167,12 @@ final class FlightEntry {
   }
 
   private List<List<Long>> sizes(@Nullable List<long[]> several, int count, int from) {
-    List<List<Long>> all = new ArrayList<>();
     if (count >= 0) {
-      List<Long> one = new ArrayList<>();
-      for (int i = 0; i < count; i++) {
-        one.add(dims[from + i]);
-      }
-      all.add(one);
-    } else if (several != null) {
-      for (long[] shape : several) {
-        List<Long> one = new ArrayList<>();
-        for (long size : shape) {
-          one.add(size);
-        }
-        all.add(one);
-      }
+      return List.of(Arrays.stream(dims, from, from + count).boxed().toList());
     }
-    return all;
+    return several == null
+        ? List.of()
+        : several.stream().map(shape -> Arrays.stream(shape).boxed().toList()).toList();
   }
 
   /**

@@ -19,15 +19,7 @@ import java.util.List;
  */
 public record GroupIdentity(
     String name, int rank, int size, List<Integer> globalRanks, Settings settings, Time time) {
-  /**
-   * Creates the identity of a rank.
-   *
-   * @param name the name of the group
-   * @param rank this process's rank in the group
-   * @param globalRanks the ranks of its members in the group of all ranks
-   * @param settings the settings of this process
-   * @param time the clock and waits of this process
-   */
+  /** Creates the identity of a rank in a group of as many ranks as there are global ranks. */
   public GroupIdentity(
       String name, int rank, List<Integer> globalRanks, Settings settings, Time time) {
     this(name, rank, globalRanks.size(), globalRanks, settings, time);

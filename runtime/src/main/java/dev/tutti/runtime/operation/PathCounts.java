@@ -1,32 +1,22 @@
 package dev.tutti.runtime.operation;
 
-import java.lang.invoke.MethodHandles;
-import java.lang.invoke.VarHandle;
 import java.util.Arrays;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.concurrent.atomic.AtomicLong;
 
 /**
  * Counts the collectives of a group by the path that they took. Only the thread that has the turn
  * counts, so no step is atomic and nothing is allocated for a known path; any thread may read.
  */
 public final class PathCounts {
-  private static final VarHandle COUNT;
-
-  static {
-    try {
-      COUNT = MethodHandles.lookup().findVarHandle(Entry.class, "count", long.class);
-    } catch (ReflectiveOperationException e) {
-      throw new ExceptionInInitializerError(e);
-    }
-  }
-
   private volatile Entry[] entries = {};
   private Entry last = new Entry("");
 
-  private static final class Entry {
+  private static final class Entry extends AtomicLong {
+    private static final long serialVersionUID = 1;
+
     private final String path;
-    private long count;
 
     Entry(String path) {
       this.path = path;
@@ -39,7 +29,7 @@ public final class PathCounts {
       entry = entryOf(path);
       last = entry;
     }
-    COUNT.setOpaque(entry, entry.count + 1);
+    entry.setOpaque(entry.getPlain() + 1);
   }
 
   private Entry entryOf(String path) {
@@ -59,7 +49,7 @@ public final class PathCounts {
   public Map<String, Long> read() {
     Map<String, Long> counts = new TreeMap<>();
     for (Entry entry : entries) {
-      counts.put(entry.path, (long) COUNT.getOpaque(entry));
+      counts.put(entry.path, entry.getOpaque());
     }
     return counts;
   }
