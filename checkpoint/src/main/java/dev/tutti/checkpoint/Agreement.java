@@ -65,8 +65,18 @@ final class Agreement {
 
   /** Calls a collective; an interrupt of this thread neither ends nor delays it. */
   private <T> T exchange(String what, Supplier<T> call) {
+    return await(what, CompletableFuture.supplyAsync(call, collectives));
+  }
+
+  /** Begins a collective after those begun before. */
+  CompletableFuture<Void> start(Runnable call) {
+    return CompletableFuture.runAsync(call, collectives);
+  }
+
+  /** Waits for a collective; an interrupt of this thread neither ends nor delays it. */
+  <T> T await(String what, CompletableFuture<T> call) {
     try {
-      return CompletableFuture.supplyAsync(call, collectives).join();
+      return call.join();
     } catch (CompletionException e) {
       switch (e.getCause()) {
         case TuttiException failed ->

@@ -51,7 +51,7 @@ public final class Contents {
   /**
    * Adds tensors that have the same elements on all ranks, such as the parameters of a model. Each
    * rank writes its share of them, as whole tensors under their own names; when a checkpoint is
-   * loaded, each rank reads all of them.
+   * loaded, each rank reads a share, and broadcasts it to the others.
    *
    * @param section the name of the section, also of its files: letters, digits, '_', '.', '-'
    * @param names a name for each tensor, such as {@code layer1.weight}

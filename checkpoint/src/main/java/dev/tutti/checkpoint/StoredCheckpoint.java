@@ -148,7 +148,7 @@ public final class StoredCheckpoint {
   private static ByteBuffer bytes(PieceReader reader, int file, long start, int count)
       throws IOException {
     ByteBuffer bytes = ByteBuffer.allocate(count);
-    reader.read(file, List.of(new PieceReader.Slice(start, MemorySegment.ofBuffer(bytes))));
+    reader.read(file, start, MemorySegment.ofBuffer(bytes));
     return bytes;
   }
 }

@@ -8,11 +8,8 @@ import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
-import java.util.ArrayList;
 import java.util.Collection;
 import java.util.List;
-import java.util.SortedMap;
-import java.util.TreeMap;
 import java.util.zip.CRC32C;
 
 /**
@@ -23,18 +20,6 @@ public final class PieceReader {
   private final Path folder;
   private final List<FileRecord> files;
   private final boolean cached;
-
-  /**
-   * Bytes of a file that belong at a place in memory.
-   *
-   * @param start the position of the first byte in the file
-   * @param target where to put them
-   */
-  public record Slice(long start, MemorySegment target) {
-    private long end() {
-      return start + target.byteSize();
-    }
-  }
 
   /**
    * Creates a reader.
@@ -64,34 +49,26 @@ public final class PieceReader {
   }
 
   /**
-   * Reads bytes of a file: each piece of which a slice has bytes once.
+   * Reads bytes of a file, and no more than the pieces that have them.
    *
    * @param file the position of the file in the list
-   * @param slices what to read
+   * @param start the position of the first byte in the file
+   * @param target where to put them
    * @throws IOException naming the file and the remedy, if it cannot be read or was changed
    */
-  public void read(int file, List<Slice> slices) throws IOException {
-    SortedMap<Integer, List<Slice>> users = new TreeMap<>();
-    for (Slice slice : slices) {
-      if (slice.target.byteSize() > 0) {
-        int last = (int) ((slice.end() - 1) / FileRecord.PIECE);
-        for (int piece = (int) (slice.start / FileRecord.PIECE); piece <= last; piece++) {
-          users.computeIfAbsent(piece, key -> new ArrayList<>()).add(slice);
-        }
-      }
-    }
-    List<Integer> pieces = List.copyOf(users.keySet());
+  public void read(int file, long start, MemorySegment target) throws IOException {
+    long end = start + target.byteSize();
     try (Disk.Input input = open(file)) {
-      Pieces.forEach(
-          pieces.size(),
-          input.length(),
-          (i, buffer) -> {
-            int piece = pieces.get(i);
-            load(input, file, piece, buffer);
-            for (Slice slice : users.getOrDefault(piece, List.of())) {
-              copy((long) piece * FileRecord.PIECE, buffer, slice);
-            }
-          });
+      long at = start;
+      while (at < end) {
+        Piece piece = new Piece(file, (int) (at / FileRecord.PIECE));
+        ByteBuffer bytes = ByteBuffer.allocate((int) length(piece));
+        load(input, piece, bytes);
+        long from = at - piece.start();
+        long count = Math.min(bytes.limit() - from, end - at);
+        MemorySegment.copy(MemorySegment.ofBuffer(bytes.rewind()), from, target, at - start, count);
+        at += count;
+      }
     }
   }
 
@@ -106,11 +83,15 @@ public final class PieceReader {
       Pieces.forEach(
           files.get(file).checksums().size(),
           input.length(),
-          (piece, buffer) -> load(input, file, piece, buffer));
+          (number, buffer) -> {
+            Piece piece = new Piece(file, number);
+            load(input, piece, buffer.limit((int) length(piece)));
+          });
     }
   }
 
-  private Disk.Input open(int file) throws IOException {
+  /** Opens a file, which must be as long as it was. */
+  Disk.Input open(int file) throws IOException {
     Disk.Input opened;
     try {
       opened = disk.open(path(file), cached);
@@ -135,31 +116,22 @@ public final class PieceReader {
             .formatted(path(file), what, folder));
   }
 
-  /** Reads a piece into a buffer, and compares its checksum. */
-  private void load(Disk.Input input, int file, int piece, ByteBuffer buffer) throws IOException {
-    FileRecord record = files.get(file);
-    long start = (long) piece * FileRecord.PIECE;
-    input.read(start, buffer.limit((int) Math.min(FileRecord.PIECE, record.length() - start)));
-    CRC32C checksum = new CRC32C();
-    checksum.update(buffer.flip());
-    if ((int) checksum.getValue() != record.checksums().get(piece)) {
-      throw damaged(
-          file,
-          "the CRC32C of its %d bytes from %d on is %08x, not %08x"
-              .formatted(
-                  buffer.limit(), start, checksum.getValue(), record.checksums().get(piece)));
-    }
+  /** Returns the length in bytes of a piece. */
+  public long length(Piece piece) {
+    return Math.min(FileRecord.PIECE, files.get(piece.file()).length() - piece.start());
   }
 
-  /** Copies what a slice has of a piece. */
-  private static void copy(long start, ByteBuffer piece, Slice slice) {
-    long from = Math.max(start, slice.start);
-    long count = Math.min(start + piece.limit(), slice.end()) - from;
-    MemorySegment.copy(
-        MemorySegment.ofBuffer(piece.rewind()),
-        from - start,
-        slice.target,
-        from - slice.start,
-        count);
+  /** Fills a buffer with a piece, and compares its checksum. */
+  void load(Disk.Input input, Piece piece, ByteBuffer buffer) throws IOException {
+    input.read(piece.start(), buffer);
+    CRC32C checksum = new CRC32C();
+    checksum.update(buffer.flip());
+    int expected = files.get(piece.file()).checksums().get(piece.number());
+    if ((int) checksum.getValue() != expected) {
+      throw damaged(
+          piece.file(),
+          "the CRC32C of its %d bytes from %d on is %08x, not %08x"
+              .formatted(buffer.limit(), piece.start(), checksum.getValue(), expected));
+    }
   }
 }

@@ -49,13 +49,18 @@ final class Pieces {
     try {
       CompletableFuture.allOf(workers).join();
     } catch (CompletionException e) {
-      switch (e.getCause()) {
-        case IOException failed -> throw failed;
-        case RuntimeException failed -> throw failed;
-        case Error failed -> throw failed;
-        case null, default -> throw e;
-      }
+      throw unwrapped(e);
     }
+  }
+
+  /** Throws what work threw, or returns the exception if that is something else. */
+  static CompletionException unwrapped(CompletionException e) throws IOException {
+    return switch (e.getCause()) {
+      case IOException failed -> throw failed;
+      case RuntimeException failed -> throw failed;
+      case Error failed -> throw failed;
+      case null, default -> e;
+    };
   }
 
   private static void work(

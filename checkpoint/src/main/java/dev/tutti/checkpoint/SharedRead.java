@@ -1,0 +1,116 @@
+package dev.tutti.checkpoint;
+
+import dev.tutti.DType;
+import dev.tutti.ProcessGroup;
+import dev.tutti.Tensor;
+import dev.tutti.checkpoint.folder.Piece;
+import dev.tutti.checkpoint.folder.PieceReader;
+import dev.tutti.checkpoint.folder.PieceStream;
+import java.io.IOException;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * A read of what all ranks need: each piece is read by one of them, which broadcasts it. Storage
+ * gives each byte once, however many ranks there are.
+ */
+final class SharedRead {
+  /*
+   * While a piece is copied to its tensors, the next one is broadcast, and threads of the stream
+   * read those after it. A rank that fails takes part in all further broadcasts, so that no other
+   * rank waits for it; all ranks then fail together.
+   */
+  private final ProcessGroup group;
+  private final Agreement agreement;
+  private final PieceReader reader;
+  private final Reads reads;
+  private final List<Piece> pieces;
+
+  /** Memory for pieces of other ranks, of which one is broadcast while the other is copied. */
+  private final List<MemorySegment> received = new ArrayList<>();
+
+  private @Nullable Throwable failure;
+
+  /** A piece on its way: its memory, which may be longer, and the broadcast. */
+  private record Delivery(
+      Piece piece, MemorySegment memory, boolean isRead, CompletableFuture<Void> broadcast) {}
+
+  /**
+   * Creates a read.
+   *
+   * @param reads what is read, the same pieces on all ranks
+   */
+  SharedRead(ProcessGroup group, Agreement agreement, PieceReader reader, Reads reads) {
+    this.group = group;
+    this.agreement = agreement;
+    this.reader = reader;
+    this.reads = reads;
+    pieces = reads.pieces();
+    long longest = pieces.stream().mapToLong(reader::length).max().orElse(0);
+    for (int i = 0; i < 2; i++) {
+      received.add(PieceStream.memory(longest));
+    }
+  }
+
+  /** Reads all pieces and copies them to their tensors. All ranks call it. */
+  void run(String what) throws IOException {
+    List<Piece> own = new ArrayList<>();
+    for (int i = group.rank(); i < pieces.size(); i += group.size()) {
+      own.add(pieces.get(i));
+    }
+    try (PieceStream stream = new PieceStream(reader, own)) {
+      Delivery before = null;
+      for (int i = 0; i < pieces.size(); i++) {
+        Delivery next = begin(stream, i);
+        end(what, stream, before);
+        before = next;
+      }
+      end(what, stream, before);
+    }
+    switch (failure) {
+      case null -> {}
+      case IOException e -> throw e;
+      case Error e -> throw e;
+      default -> throw (RuntimeException) failure;
+    }
+  }
+
+  /** Begins to broadcast a piece, which this rank reads if it is its turn. */
+  private Delivery begin(PieceStream stream, int number) {
+    Piece piece = pieces.get(number);
+    int root = number % group.size();
+    MemorySegment memory = received.get(number % received.size());
+    boolean isRead = false;
+    if (root == group.rank() && failure == null) {
+      try {
+        memory = stream.next();
+        isRead = true;
+      } catch (IOException | RuntimeException | Error e) {
+        failure = e;
+      }
+    }
+    Tensor bytes = Tensor.wrap(memory, DType.UINT8, reader.length(piece));
+    return new Delivery(piece, memory, isRead, agreement.start(() -> group.broadcast(bytes, root)));
+  }
+
+  /** Waits for a broadcast, and copies the piece to its tensors. */
+  private void end(String what, PieceStream stream, @Nullable Delivery delivery) {
+    if (delivery == null) {
+      return;
+    }
+    agreement.await(what, delivery.broadcast);
+    if (failure == null) {
+      try {
+        reads.deliver(delivery.piece, delivery.memory.asSlice(0, reader.length(delivery.piece)));
+      } catch (RuntimeException | Error e) {
+        failure = e;
+      }
+    }
+    if (delivery.isRead) {
+      stream.use(delivery.memory);
+    }
+  }
+}
