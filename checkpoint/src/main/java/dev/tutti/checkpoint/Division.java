@@ -43,7 +43,9 @@ final class Division {
     json.put("step", step);
     json.put("sections", List.copyOf(snapshot.ranges().keySet()));
     json.put("values", List.copyOf(snapshot.values().keySet()));
-    json.put("copies", snapshot.replicated());
+    Map<String, Object> copies = new TreeMap<>();
+    snapshot.replicated().forEach((name, section) -> copies.put(name, Shares.describe(section)));
+    json.put("copies", copies);
     json.put("counters", snapshot.counters());
     Map<String, Object> parts = new TreeMap<>();
     for (String section : snapshot.counters().keySet()) {

@@ -22,13 +22,13 @@ import java.util.TreeMap;
  * What a rank saves, copied at one moment, so that the program may change it while it is written.
  *
  * @param ranges for each section of tensors, what this rank may write
- * @param replicated the sections whose tensors all ranks have, with their description
+ * @param replicated the sections whose tensors all ranks have
  * @param counters for each divided section, its counters
  * @param values for each section of values, this rank's text
  */
 record Snapshot(
     Map<String, List<WrittenRange>> ranges,
-    SortedMap<String, String> replicated,
+    SortedMap<String, Copies> replicated,
     SortedMap<String, Map<String, Long>> counters,
     SortedMap<String, List<String>> values) {
 
@@ -104,7 +104,7 @@ record Snapshot(
   /** Adds what a section has beside tensors. */
   private void describe(Section section) {
     switch (section) {
-      case Copies copies -> replicated.put(copies.name(), Shares.describe(copies));
+      case Copies copies -> replicated.put(copies.name(), copies);
       case Parts parts -> counters.put(parts.name(), new TreeMap<>(parts.state().counters()));
       case Value value -> values.put(value.name(), List.of(value.value().get()));
     }
