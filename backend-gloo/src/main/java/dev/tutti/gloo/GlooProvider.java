@@ -127,7 +127,12 @@ public final class GlooProvider implements BackendProvider {
                   OpType.RECV,
                   OpType.RECV_ANY_SOURCE))
           .algorithms(RequestedAlgorithm.labels())
-          .features(EnumSet.of(Feature.TAGS, Feature.SYMMETRIC_MEMORY, Feature.DETECTS_DEAD_PEERS))
+          .features(
+              EnumSet.of(
+                  Feature.UNEVEN_PARTS,
+                  Feature.TAGS,
+                  Feature.SYMMETRIC_MEMORY,
+                  Feature.DETECTS_DEAD_PEERS))
           .build();
 
   private volatile @Nullable Map<String, GlooDeviceProvider> devices;

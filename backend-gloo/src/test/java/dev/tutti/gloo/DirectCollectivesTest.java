@@ -3,14 +3,17 @@ package dev.tutti.gloo;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assumptions.assumeThat;
 
+import dev.tutti.CallOptions;
 import dev.tutti.DType;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
+import dev.tutti.Work;
 import dev.tutti.cpu.memory.SharedHeap;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Random;
 import java.util.concurrent.TimeUnit;
@@ -192,9 +195,29 @@ class DirectCollectivesTest {
             group.reduceScatterInto(own, input, op);
             assertSame(own, staged, op + " in place of " + count);
             input.segment().fill((byte) 1);
+            unequal(group, count, op);
           }
           return group.rank();
         });
+  }
+
+  /** Reduces rows of which the first rank gets the fewest, and the second of three none. */
+  private static void unequal(ProcessGroup group, long count, ReduceOp op) {
+    long[] splits = new long[group.size()];
+    Arrays.setAll(splits, rank -> group.size() == 3 && rank == 1 ? 0 : count + 33 * rank);
+    long total = Arrays.stream(splits).sum();
+    Tensor staged = elsewhere(DType.FLOAT32, splits[group.rank()]);
+    group.reduceScatterInto(
+        staged, filled(elsewhere(DType.FLOAT32, total), group.rank(), count), splits, op);
+    Tensor input = filled(seen(DType.FLOAT32, total), group.rank(), count);
+    Tensor output = elsewhere(DType.FLOAT32, splits[group.rank()]);
+    group.barrier();
+    Work work = group.reduceScatterInto(output, input, splits, op, CallOptions.DEFAULT);
+    boolean isDirect =
+        (count + 66) * Float.BYTES >= SharedHeap.LEAST_BYTES
+            && op.kind() != ReduceOp.Kind.PREMUL_SUM;
+    assertThat(work.path()).hasValue(isDirect ? "gloo/shared/direct" : "gloo/shared/staged");
+    assertSame(output, staged, op + " of unequal parts of " + count);
   }
 
   @ParameterizedTest
@@ -226,6 +249,7 @@ class DirectCollectivesTest {
               input.segment().fill((byte) 1);
               round++;
             }
+            unequal(group, count);
           }
           return group.rank();
         });
@@ -262,6 +286,25 @@ class DirectCollectivesTest {
           }
           return group.rank();
         });
+  }
+
+  /** Gathers rows, of which the second of three ranks has none. */
+  private static void unequal(ProcessGroup group, long count) {
+    int rank = group.rank();
+    long[] splits = new long[group.size()];
+    Arrays.setAll(splits, r -> group.size() == 3 && r == 1 ? 0 : count + 33 * r);
+    Tensor output = elsewhere(DType.INT32, Arrays.stream(splits).sum());
+    Tensor input = filled(seen(DType.INT32, splits[rank]), rank, count);
+    group.barrier();
+    group.allGatherInto(output, input, splits);
+    long start = 0;
+    for (int peer = 0; peer < splits.length; peer++) {
+      assertSame(
+          output.narrow(0, start, splits[peer]),
+          filled(elsewhere(DType.INT32, splits[peer]), peer, count),
+          "unequal part " + peer);
+      start += splits[peer];
+    }
   }
 
   private static void all(ProcessGroup group, Tensor tensor) {

@@ -4,8 +4,11 @@ import dev.tutti.DType;
 import dev.tutti.ProcessGroup;
 import dev.tutti.Tensor;
 import dev.tutti.gloo.transport.cma.RemoteMemory;
+import dev.tutti.spi.Staging;
 import java.lang.foreign.Arena;
 import java.lang.foreign.ValueLayout;
+import java.util.Arrays;
+import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -48,6 +51,29 @@ class SharedMemoryAllGatherTest {
     input.segment().fill((byte) -1);
   }
 
+  /** Gathers in place about as many elements of each rank, but none of the last of three. */
+  private static void gatherUnequal(ProcessGroup group, int round) {
+    int size = group.size();
+    long[] splits = new long[size];
+    Arrays.setAll(splits, rank -> rank == 2 ? 0 : LEAST_READ + 1001L * rank);
+    Tensor output = elsewhere(Arrays.stream(splits).sum());
+    List<Tensor> parts = Staging.splitRows(output, splits);
+    Tensor input = parts.get(group.rank());
+    for (int i = 0; i < input.numel(); i++) {
+      input.segment().setAtIndex(ValueLayout.JAVA_INT, i, value(group.rank(), round, i));
+    }
+    group.allGatherInto(output, input, splits);
+    for (int peer = 0; peer < size; peer++) {
+      for (int i = 0; i < splits[peer]; i++) {
+        int received = parts.get(peer).segment().getAtIndex(ValueLayout.JAVA_INT, i);
+        if (received != value(peer, round, i)) {
+          throw new AssertionError("element " + i + " of rank " + peer + " is " + received);
+        }
+      }
+    }
+    input.segment().fill((byte) -1);
+  }
+
   @ParameterizedTest
   @CsvSource({"2, true", "3, true", "4, true", "3, false"})
   void partsArrive(int ranks, String reads) throws Exception {
@@ -60,6 +86,7 @@ class SharedMemoryAllGatherTest {
             gather(group, round, LEAST_READ - 1, true);
             gather(group, round, LEAST_READ + 1, true);
             gather(group, round, 3 * LEAST_READ + 5, false);
+            gatherUnequal(group, round);
           }
           return group.toString();
         });

@@ -180,9 +180,7 @@ class LibtorchInteropTest {
             lines.add(rank == 0 ? "recvany 3 float32 4" : "send 0 3 float32 4");
           }
           lines.add("barrier");
-          if (ranks.charAt(rank) == 'L') {
-            lines.add("close");
-          }
+          lines.add(ranks.charAt(rank) == 'L' ? "close" : "uneven");
           return lines;
         };
     try (MixedWorld world = new MixedWorld(ranks, Host.TUTTI, false)) {
@@ -194,7 +192,7 @@ class LibtorchInteropTest {
           if (line.startsWith("recvany")) {
             line = "recv 1 3 float32 4";
           }
-          if (!line.equals("close")) {
+          if (!line.equals("close") && !line.equals("uneven")) {
             assertThat(checksums.get(rank).get(i))
                 .as("%s on rank %d", line, rank)
                 .isEqualTo(PeerData.crc(PeerOracle.expected(line, rank, size)));

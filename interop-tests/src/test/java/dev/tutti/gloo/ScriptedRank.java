@@ -1,5 +1,7 @@
 package dev.tutti.gloo;
 
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
 import dev.tutti.CallOptions;
 import dev.tutti.DType;
 import dev.tutti.MissingRanks;
@@ -57,6 +59,16 @@ final class ScriptedRank implements AutoCloseable {
     if (subgroup != null) {
       subgroup.group.close();
     }
+  }
+
+  private void refuseUnevenParts() {
+    long[] splits = new long[size];
+    splits[0] = 3;
+    Tensor whole = Tensor.allocate(DType.FLOAT32, 3);
+    Tensor part = Tensor.allocate(DType.FLOAT32, splits[group.rank()]);
+    assertThatThrownBy(() -> group.allGatherInto(whole, part, splits))
+        .isInstanceOf(UnsupportedOperationException.class)
+        .hasMessageContaining("in this group: PyTorch's Gloo takes only parts of equal size");
   }
 
   private final class Line {
@@ -150,6 +162,7 @@ final class ScriptedRank implements AutoCloseable {
         case "subgroup" ->
             enter(Arrays.stream(options.get("ranks").split(",")).map(Integer::valueOf).toList());
         case "barrier" -> group.barrier();
+        case "uneven" -> refuseUnevenParts();
         case "monitored_barrier" ->
             group.monitoredBarrier(Duration.ofSeconds(60), MissingRanks.FIRST);
         default -> throw new IllegalArgumentException(words.toString());

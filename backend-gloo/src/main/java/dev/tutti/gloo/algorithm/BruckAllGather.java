@@ -7,7 +7,7 @@ import dev.tutti.spi.Operation;
 import java.lang.foreign.MemorySegment;
 
 /**
- * Gathers equal parts of all ranks in messages of doubling size: few steps, for small parts between
+ * Gathers the parts of all ranks in messages of doubling size: few steps, for small parts between
  * Tutti ranks (Bruck, Ho, Kipnis, Upfal, Weathersby: Efficient Algorithms for All-to-All
  * Communications in Multiport Message-Passing Systems, 1997).
  *
@@ -20,6 +20,7 @@ import java.lang.foreign.MemorySegment;
 public final class BruckAllGather {
   private final Endpoint transport;
   private final Scratch scratch;
+  private final long[] starts;
 
   /**
    * Creates an instance for any number of operations, one at a time.
@@ -30,39 +31,45 @@ public final class BruckAllGather {
   public BruckAllGather(Endpoint transport, Scratch scratch) {
     this.transport = transport;
     this.scratch = scratch;
+    this.starts = new long[transport.size() + 1];
   }
 
   /**
-   * Gathers into memory that already holds this rank's part.
+   * Gathers into parts of which this rank's already holds its data.
    *
    * @param operation carries the deadline
    * @param tag the number of the collective
-   * @param memory the parts, in rank order
-   * @param bytes the size of one part in bytes
+   * @param parts the parts, whose sizes are the same on all ranks
    * @throws Exception if a wait fails
    */
-  public void run(Operation operation, int tag, MemorySegment memory, long bytes) throws Exception {
+  public void run(Operation operation, int tag, TensorParts parts) throws Exception {
     int size = transport.size();
-    if (size == 1 || bytes == 0) {
+    if (size == 1 || parts.longest() == 0) {
       return;
     }
     int rank = transport.rank();
     long slot = Slot.ALL_GATHER.of(tag);
     // Here part i is that of rank (rank + i) % size.
-    MemorySegment parts = scratch.atLeast(size * bytes);
-    MemorySegment.copy(memory, rank * bytes, parts, 0, bytes);
+    for (int i = 0; i < size; i++) {
+      starts[i + 1] = starts[i] + parts.bytes((rank + i) % size);
+    }
+    MemorySegment rotated = scratch.atLeast(starts[size]);
+    MemorySegment.copy(parts.memory(rank), parts.offset(rank), rotated, 0, parts.bytes(rank));
     for (int held = 1; held < size; held *= 2) {
-      long length = Math.min(held, size - held) * bytes;
+      int more = Math.min(held, size - held);
+      long length = starts[held + more] - starts[held];
       int from = (rank + held) % size;
       int to = (rank - held + size) % size;
-      Request receive = transport.receive(from, slot, parts, held * bytes, length);
-      Request send = transport.send(to, slot, parts, 0, length);
+      Request receive = transport.receive(from, slot, rotated, starts[held], length);
+      Request send = transport.send(to, slot, rotated, 0, starts[more]);
       transport.await(receive, operation);
       transport.await(send, operation);
     }
     transport.flush();
-    long tail = (size - rank) * bytes;
-    MemorySegment.copy(parts, 0, memory, rank * bytes, tail);
-    MemorySegment.copy(parts, tail, memory, 0, rank * bytes);
+    for (int i = 1; i < size; i++) {
+      int part = (rank + i) % size;
+      MemorySegment.copy(
+          rotated, starts[i], parts.memory(part), parts.offset(part), parts.bytes(part));
+    }
   }
 }

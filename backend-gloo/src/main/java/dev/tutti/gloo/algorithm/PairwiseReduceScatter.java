@@ -17,7 +17,7 @@ import org.jspecify.annotations.Nullable;
  * part, and reduces what it receives. Gloo only has an all-reduce for this.
  *
  * <table>
- * <caption>Cost for N ranks and S bytes of each, in equal parts</caption>
+ * <caption>Cost for N ranks and S bytes of each; with unequal parts, about</caption>
  * <tr><th>steps</th><th>bytes sent by each rank</th><th>bytes reduced by each rank</th></tr>
  * <tr><td>N−1, four posted ahead, for each MiB of a part</td><td>S·(N−1)/N</td><td>as many</td></tr>
  * </table>
@@ -84,11 +84,14 @@ public final class PairwiseReduceScatter {
     }
   }
 
+  /** Sends a part; an empty one as an empty message, so that its rank learns of the operation. */
   private void send(int to, long slot, Tensor part) throws Exception {
-    for (long offset = 0; offset < part.byteSize(); offset += CHUNK) {
+    long offset = 0;
+    do {
       long length = Math.min(CHUNK, part.byteSize() - offset);
       transport.sendDetached(to, slot, part.segment(), offset, length);
-    }
+      offset += CHUNK;
+    } while (offset < part.byteSize());
   }
 
   /*
@@ -99,7 +102,7 @@ public final class PairwiseReduceScatter {
       Operation operation, long slot, MemorySegment memory, long bytes, double factor)
       throws Exception {
     int others = transport.size() - 1;
-    long messages = Math.ceilDiv(bytes, CHUNK) * others;
+    long messages = Math.max(1, Math.ceilDiv(bytes, CHUNK)) * others;
     long partBytes = Math.min(CHUNK, bytes);
     MemorySegment received = scratch.atLeast(partBytes * POSTED);
     long posted = 0;

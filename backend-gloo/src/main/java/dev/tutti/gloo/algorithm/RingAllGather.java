@@ -4,17 +4,16 @@ import dev.tutti.gloo.transport.Endpoint;
 import dev.tutti.gloo.transport.Request;
 import dev.tutti.gloo.transport.Slot;
 import dev.tutti.spi.Operation;
-import java.lang.foreign.MemorySegment;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Gathers equal parts of all ranks around a ring, each part in two halves (Gloo: {@code
- * allgather.cc}).
+ * Gathers the parts of all ranks around a ring, each part in two halves (for equal parts, Gloo:
+ * {@code allgather.cc}).
  *
  * <table>
  * <caption>Cost for N ranks and B bytes of each</caption>
  * <tr><th>steps</th><th>bytes sent by each rank</th></tr>
- * <tr><td>2(N−1) halves</td><td>B·(N−1)</td></tr>
+ * <tr><td>2(N−1) halves</td><td>B·(N−1), or all parts but one</td></tr>
  * </table>
  */
 public final class RingAllGather {
@@ -34,24 +33,22 @@ public final class RingAllGather {
   }
 
   /**
-   * Gathers into memory that already holds this rank's part.
+   * Gathers into parts of which this rank's already holds its data.
    *
    * @param operation carries the deadline
    * @param tag the number of the collective
-   * @param memory the parts, in rank order
-   * @param bytes the size of one part in bytes
+   * @param parts the parts, whose sizes are the same on all ranks
    * @throws Exception if a wait fails
    */
-  public void run(Operation operation, int tag, MemorySegment memory, long bytes) throws Exception {
+  public void run(Operation operation, int tag, TensorParts parts) throws Exception {
     int size = transport.size();
-    if (size == 1 || bytes == 0) {
+    if (size == 1 || parts.longest() == 0) {
       return;
     }
     int rank = transport.rank();
     int to = (rank + 1) % size;
     int from = (rank - 1 + size) % size;
     long slot = Slot.ALL_GATHER.of(tag);
-    long half = bytes / 2;
     int steps = 2 * (size - 1);
     for (int i = 0; i < steps + IN_FLIGHT; i++) {
       int request = i % IN_FLIGHT;
@@ -62,12 +59,30 @@ public final class RingAllGather {
       if (i < steps) {
         int block = (size + rank - i / 2) % size;
         int before = (block - 1 + size) % size;
-        long start = request == 0 ? 0 : half;
-        long length = request == 0 ? half : bytes - half;
-        sends[request] = transport.send(to, slot, memory, block * bytes + start, length);
-        receives[request] = transport.receive(from, slot, memory, before * bytes + start, length);
+        sends[request] =
+            transport.send(
+                to,
+                slot,
+                parts.memory(block),
+                start(parts, block, request),
+                length(parts, block, request));
+        receives[request] =
+            transport.receive(
+                from,
+                slot,
+                parts.memory(before),
+                start(parts, before, request),
+                length(parts, before, request));
       }
     }
     transport.flush();
+  }
+
+  private static long start(TensorParts parts, int part, int half) {
+    return parts.offset(part) + half * (parts.bytes(part) / 2);
+  }
+
+  private static long length(TensorParts parts, int part, int half) {
+    return half == 0 ? parts.bytes(part) / 2 : parts.bytes(part) - parts.bytes(part) / 2;
   }
 }

@@ -101,12 +101,12 @@ public final class SocketAlgorithms {
     }
   }
 
-  /** Gathers equal parts. */
-  public void allGather(Operation op, int tag, MemorySegment output, long bytes) throws Exception {
-    if (choose(op, OpType.ALL_GATHER, bytes * size) == Algorithm.RING) {
-      ringAllGather.run(op, tag, output, bytes);
+  /** Gathers parts. */
+  public void allGather(Operation op, int tag, TensorParts parts) throws Exception {
+    if (choose(op, OpType.ALL_GATHER, parts.total()) == Algorithm.RING) {
+      ringAllGather.run(op, tag, parts);
     } else {
-      bruck.run(op, tag, output, bytes);
+      bruck.run(op, tag, parts);
     }
   }
 

@@ -52,21 +52,22 @@ public final class SteppedMean {
    * Returns the tensors that {@link #sum} reduces in place of one for each rank, as {@link
    * #summands(Tensor)}.
    *
-   * @param tensors the parts, in rank order, contiguous and equally long
+   * @param tensors the parts, in rank order, contiguous
    */
   public List<Tensor> summands(List<Tensor> tensors) {
     DType dtype = tensors.get(0).dtype();
     if (!dtype.isInteger()) {
       return tensors;
     }
-    long numel = tensors.get(0).numel();
-    long count = numel * IntegerMeans.wideCount(dtype);
-    Tensor all = wide(wide, dtype, numel * size);
+    Tensor all = wide(wide, dtype, tensors.stream().mapToLong(Tensor::numel).sum());
     List<Tensor> parts = new ArrayList<>();
-    for (int rank = 0; rank < size; rank++) {
-      Tensor part = all.narrow(0, rank * count, count);
-      IntegerMeans.widen(tensors.get(rank), part.segment(), 0);
+    long start = 0;
+    for (Tensor tensor : tensors) {
+      long count = tensor.numel() * IntegerMeans.wideCount(dtype);
+      Tensor part = all.narrow(0, start, count);
+      IntegerMeans.widen(tensor, part.segment(), 0);
       parts.add(part);
+      start += count;
     }
     return parts;
   }

@@ -1,5 +1,6 @@
 package dev.tutti.gloo.backend;
 
+import dev.tutti.Capabilities.Feature;
 import dev.tutti.OpType;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
@@ -13,6 +14,7 @@ import dev.tutti.gloo.algorithm.Scratch;
 import dev.tutti.gloo.algorithm.SocketAlgorithms;
 import dev.tutti.gloo.algorithm.SparseAllReduce;
 import dev.tutti.gloo.algorithm.SteppedMean;
+import dev.tutti.gloo.algorithm.TensorParts;
 import dev.tutti.gloo.algorithm.UnevenRingAllGather;
 import dev.tutti.gloo.transport.RequestedAlgorithm;
 import dev.tutti.gloo.transport.Signature;
@@ -20,7 +22,9 @@ import dev.tutti.gloo.transport.Transport;
 import dev.tutti.spi.Operation;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
+import java.util.EnumMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
@@ -42,6 +46,7 @@ public class SocketBackend extends GlooBackend {
   private final DirectScatter scatter;
   private final DirectAllToAll allToAll;
   private final Scratch inputCopy = new Scratch();
+  private final TensorParts parts;
   private final SteppedMean mean;
 
   /**
@@ -67,6 +72,7 @@ public class SocketBackend extends GlooBackend {
     this.scatter = new DirectScatter(transport);
     this.allToAll = new DirectAllToAll(transport);
     this.mean = new SteppedMean(transport.size());
+    this.parts = new TensorParts(transport.size());
   }
 
   /** Creates a backend for a group with PyTorch ranks. */
@@ -74,16 +80,15 @@ public class SocketBackend extends GlooBackend {
     return new SocketBackend(wire, AlgorithmTable.PYTORCH, true);
   }
 
-  /**
-   * Copies a rank's input to its part of the output, unless it is already there.
-   *
-   * @return the output's memory
-   */
-  protected final MemorySegment fillOwn(Tensor output, Tensor input) {
-    MemorySegment memory = output.segment();
-    long bytes = input.byteSize();
-    MemorySegment.copy(input.segment(), 0, memory, transport.rank() * bytes, bytes);
-    return memory;
+  @Override
+  public Map<Feature, String> missingFeatures() {
+    Map<Feature, String> missing = super.missingFeatures();
+    if (!asPytorch) {
+      return missing;
+    }
+    Map<Feature, String> all = new EnumMap<>(missing);
+    all.put(Feature.UNEVEN_PARTS, "PyTorch's Gloo takes only parts of equal size");
+    return all;
   }
 
   @Override
@@ -140,7 +145,8 @@ public class SocketBackend extends GlooBackend {
         new SparseAllReduce.Exchange() {
           @Override
           public void gather(MemorySegment memory, long bytes) throws Exception {
-            sparseAllGather.run(op, tag, memory, bytes);
+            sparseAllGather.run(op, tag, parts.ofEqual(memory, bytes));
+            parts.forget();
           }
 
           @Override
@@ -172,10 +178,28 @@ public class SocketBackend extends GlooBackend {
   }
 
   @Override
-  public void allGatherInto(Operation op, Tensor output, Tensor input) throws Exception {
-    long bytes = input.byteSize();
-    int tag = next(Signature.of(OpType.ALL_GATHER, input.dtype(), 0, bytes));
-    algorithms.allGather(op, tag, fillOwn(output, input), bytes);
+  public final void allGatherInto(Operation op, Tensor output, Tensor input) throws Exception {
+    gather(op, parts.ofEqual(output), input);
+  }
+
+  @Override
+  public final void allGather(Operation op, List<Tensor> outputs, Tensor input) throws Exception {
+    gather(op, parts.of(outputs), input);
+  }
+
+  private void gather(Operation op, TensorParts outputs, Tensor input) throws Exception {
+    try {
+      long ofEmpty = Signature.of(OpType.ALL_GATHER, input.dtype(), 0, 0);
+      outputs.fill(transport.rank(), input);
+      gather(op, Signature.ofParts(ofEmpty, outputs.sizes()), outputs);
+    } finally {
+      outputs.forget();
+    }
+  }
+
+  /** Gathers into parts of which this rank's already holds its data. */
+  protected void gather(Operation op, long signature, TensorParts outputs) throws Exception {
+    algorithms.allGather(op, next(signature), outputs);
   }
 
   @Override
@@ -202,7 +226,7 @@ public class SocketBackend extends GlooBackend {
   @Override
   public void reduceScatter(Operation op, Tensor output, List<Tensor> inputs, ReduceOp reduceOp)
       throws Exception {
-    if (!isByAllReduce(output.byteSize() * transport.size())) {
+    if (!isByAllReduce(inputs.stream().mapToLong(Tensor::byteSize).sum())) {
       pairwise(op, output, inputs, reduceOp);
       return;
     }
@@ -226,11 +250,11 @@ public class SocketBackend extends GlooBackend {
       return;
     }
     Tensor flat = input.flatten();
-    List<Tensor> parts = new ArrayList<>();
+    List<Tensor> inputs = new ArrayList<>();
     for (int rank = 0; rank < transport.size(); rank++) {
-      parts.add(flat.narrow(0, rank * numel, numel));
+      inputs.add(flat.narrow(0, rank * numel, numel));
     }
-    pairwise(op, output, parts, reduceOp);
+    pairwise(op, output, inputs, reduceOp);
   }
 
   private boolean isByAllReduce(long bytes) {
@@ -239,10 +263,7 @@ public class SocketBackend extends GlooBackend {
 
   private void pairwise(Operation op, Tensor output, List<Tensor> inputs, ReduceOp reduceOp)
       throws Exception {
-    int tag =
-        next(
-            Signature.of(
-                OpType.REDUCE_SCATTER, output.dtype(), reduceOp.kind(), 0, output.byteSize()));
+    int tag = next(signature(inputs, reduceOp));
     if (isSteppedMean(reduceOp) && output.dtype().isInteger()) {
       Tensor sums = mean.sums(output);
       algorithms.reduceScatter(op, tag, sums, mean.summands(inputs), mean.sum(output.dtype()));
@@ -250,6 +271,13 @@ public class SocketBackend extends GlooBackend {
     } else {
       algorithms.reduceScatter(op, tag, output, inputs, reduceOp);
     }
+  }
+
+  /** Signs a reduce-scatter. */
+  protected static long signature(List<Tensor> inputs, ReduceOp reduceOp) {
+    return Signature.ofParts(
+        Signature.of(OpType.REDUCE_SCATTER, inputs.get(0).dtype(), reduceOp.kind(), 0, 0),
+        inputs.stream().mapToLong(Tensor::byteSize).toArray());
   }
 
   private Tensor allReduceCopy(Operation op, Tensor input, ReduceOp reduceOp) throws Exception {

@@ -2,6 +2,7 @@ package dev.tutti.gloo.hier;
 
 import dev.tutti.DType;
 import dev.tutti.ReduceOp;
+import dev.tutti.gloo.algorithm.TensorParts;
 import dev.tutti.gloo.shm.OneShotAllReduce;
 import dev.tutti.gloo.shm.ShmChannel;
 import dev.tutti.gloo.shm.ShmLayout;
@@ -95,10 +96,10 @@ final class IntraHostSteps {
     }
   }
 
-  /** Copies parts of equal size, of which each rank holds some, to all other ranks. */
-  void spread(Operation op, MemorySegment memory, long bytes, int[][] held) throws Exception {
+  /** Copies parts, of which each rank holds some, to all other ranks. */
+  void spread(Operation op, TensorParts parts, int[][] held) throws Exception {
     if (channel.size > 1) {
-      spread.run(op, memory, bytes, held);
+      spread.run(op, parts, held);
     }
   }
 

@@ -1,18 +1,18 @@
 package dev.tutti.gloo.hier;
 
 import dev.tutti.gloo.algorithm.Flow;
+import dev.tutti.gloo.algorithm.TensorParts;
 import dev.tutti.gloo.topology.HostGroups;
 import dev.tutti.gloo.transport.Request;
 import dev.tutti.gloo.transport.Slot;
 import dev.tutti.gloo.transport.Transport;
 import dev.tutti.spi.Operation;
-import java.lang.foreign.MemorySegment;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Gathers equal parts: each rank sends its own part to one rank of every other host; the ranks of a
- * host, having received different parts, then spread them among themselves.
+ * Gathers parts: each rank sends its own part to one rank of every other host; the ranks of a host,
+ * having received different parts, then spread them among themselves.
  *
  * <table>
  * <caption>Cost for H hosts of K ranks each and B bytes of each rank</caption>
@@ -61,31 +61,33 @@ final class TwoLevelAllGather {
   }
 
   /**
-   * Gathers into memory that already holds this rank's part.
+   * Gathers into parts of which this rank's already holds its data.
    *
    * @param op carries the deadline
    * @param tag the number of the collective
-   * @param output the parts, in rank order
-   * @param bytes the size of each part in bytes
+   * @param parts the parts, whose sizes are the same on all ranks
    * @throws Exception if a wait fails
    */
-  void run(Operation op, int tag, MemorySegment output, long bytes) throws Exception {
+  void run(Operation op, int tag, TensorParts parts) throws Exception {
     int rank = transport.rank();
     long slot = Slot.ALL_GATHER.of(tag);
     int count = 0;
     for (int part : held[host.place()]) {
       if (part != rank) {
-        requests[count++] = transport.receive(part, slot, output, part * bytes, bytes);
+        requests[count++] =
+            transport.receive(
+                part, slot, parts.memory(part), parts.offset(part), parts.bytes(part));
       }
     }
     for (int receiver : receivers) {
-      requests[count++] = transport.send(receiver, slot, output, rank * bytes, bytes);
+      requests[count++] =
+          transport.send(receiver, slot, parts.memory(rank), parts.offset(rank), parts.bytes(rank));
     }
     Flow.awaitAll(transport, op, requests);
     transport.flush();
-    if (bytes == 0) {
+    if (parts.longest() == 0) {
       host.agree(op);
     }
-    host.spread(op, output, bytes, held);
+    host.spread(op, parts, held);
   }
 }

@@ -4,6 +4,7 @@ import dev.tutti.OpType;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.gloo.algorithm.AlgorithmTable;
+import dev.tutti.gloo.algorithm.TensorParts;
 import dev.tutti.gloo.backend.SocketBackend;
 import dev.tutti.gloo.backend.Wire;
 import dev.tutti.gloo.shm.ShmChannel;
@@ -13,7 +14,6 @@ import dev.tutti.gloo.transport.Signature;
 import dev.tutti.gloo.transport.Transport;
 import dev.tutti.spi.Operation;
 import java.util.List;
-import java.util.function.IntFunction;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
@@ -124,10 +124,8 @@ public final class TwoLevelBackend extends SocketBackend {
   }
 
   @Override
-  public void allGatherInto(Operation op, Tensor output, Tensor input) throws Exception {
-    long bytes = input.byteSize();
-    int tag = enter(Signature.of(OpType.ALL_GATHER, input.dtype(), 0, bytes));
-    allGather.run(op, tag, fillOwn(output, input), bytes);
+  protected void gather(Operation op, long signature, TensorParts outputs) throws Exception {
+    allGather.run(op, enter(signature), outputs);
     op.took(PATH);
   }
 
@@ -138,7 +136,7 @@ public final class TwoLevelBackend extends SocketBackend {
     if (twoLevel == null) {
       super.reduceScatter(op, output, inputs, reduceOp);
     } else {
-      reduceScatter(op, twoLevel, output, inputs::get, reduceOp);
+      reduceScatter(op, twoLevel, output, inputs, reduceOp);
     }
   }
 
@@ -151,26 +149,25 @@ public final class TwoLevelBackend extends SocketBackend {
       return;
     }
     long numel = output.numel();
-    Tensor parts = input.flatten();
-    reduceScatter(op, twoLevel, output, to -> parts.narrow(0, to * numel, numel), reduceOp);
+    Tensor flat = input.flatten();
+    List<Tensor> inputs =
+        IntStream.range(0, groups.size())
+            .mapToObj(to -> flat.narrow(0, to * numel, numel))
+            .toList();
+    reduceScatter(op, twoLevel, output, inputs, reduceOp);
   }
 
   private void reduceScatter(
       Operation op,
       TwoLevelReduceScatter twoLevel,
       Tensor output,
-      IntFunction<Tensor> inputs,
+      List<Tensor> inputs,
       ReduceOp reduceOp)
       throws Exception {
-    int tag =
-        enter(
-            Signature.of(
-                OpType.REDUCE_SCATTER, output.dtype(), reduceOp.kind(), 0, output.byteSize()));
+    int tag = enter(signature(inputs, reduceOp));
     if (reduceOp.kind() == ReduceOp.Kind.AVG) {
-      List<Tensor> parts =
-          mean().summands(IntStream.range(0, groups.size()).mapToObj(inputs).toList());
       Tensor sums = mean().sums(output);
-      twoLevel.run(op, tag, sums, parts::get, mean().sum(output.dtype()));
+      twoLevel.run(op, tag, sums, mean().summands(inputs), mean().sum(output.dtype()));
       mean().finish(sums, output);
     } else {
       twoLevel.run(op, tag, output, inputs, reduceOp);

@@ -10,7 +10,6 @@ import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
-import java.util.function.IntFunction;
 
 /**
  * Reduces within each host, so that the rank at each place gets the parts for the ranks at that
@@ -29,7 +28,6 @@ import java.util.function.IntFunction;
 final class TwoLevelReduceScatter {
   private final IntraHostSteps host;
   private final InterHostAlgorithms interHost;
-  private final int size;
   private final int[][] columns;
   private final long[] parts;
   private final Scratch scratch = new Scratch();
@@ -37,7 +35,6 @@ final class TwoLevelReduceScatter {
   TwoLevelReduceScatter(HostGroups groups, IntraHostSteps host, InterHostAlgorithms interHost) {
     this.host = host;
     this.interHost = interHost;
-    size = groups.size();
     columns = new int[host.size()][];
     Arrays.setAll(columns, groups::column);
     parts = new long[columns.length];
@@ -53,32 +50,32 @@ final class TwoLevelReduceScatter {
    * @param reduceOp the operator, but not AVG
    * @throws Exception if a wait fails
    */
-  void run(Operation op, int tag, Tensor output, IntFunction<Tensor> inputs, ReduceOp reduceOp)
+  void run(Operation op, int tag, Tensor output, List<Tensor> inputs, ReduceOp reduceOp)
       throws Exception {
-    long bytes = output.byteSize();
-    if (bytes == 0) {
+    long numel = inputs.stream().mapToLong(Tensor::numel).sum();
+    if (numel == 0) {
       host.agree(op);
       return;
     }
-    MemorySegment memory = scratch.atLeast(bytes * size);
-    Tensor all =
-        Tensor.wrap(memory.asSlice(0, bytes * size), output.dtype(), output.numel() * size);
+    long bytes = numel * output.dtype().byteSize();
+    MemorySegment memory = scratch.atLeast(bytes);
+    Tensor all = Tensor.wrap(memory.asSlice(0, bytes), output.dtype(), numel);
+    List<Tensor> own = new ArrayList<>();
     long at = 0;
-    for (int[] column : columns) {
-      for (int rank : column) {
-        MemorySegment.copy(inputs.apply(rank).segment(), 0, memory, at, bytes);
-        at += bytes;
+    for (int place = 0; place < columns.length; place++) {
+      parts[place] = 0;
+      for (int rank : columns[place]) {
+        Tensor part = all.narrow(0, at, inputs.get(rank).numel());
+        part.copyFrom(inputs.get(rank).flatten());
+        parts[place] += part.byteSize();
+        at += part.numel();
+        if (place == host.place()) {
+          own.add(part);
+        }
       }
     }
     Reduction.before(reduceOp, all);
-    int hosts = columns[0].length;
-    Arrays.fill(parts, bytes * hosts);
     host.reduceParts(op, memory, parts, output.dtype(), reduceOp.kind());
-    List<Tensor> own = new ArrayList<>(hosts);
-    for (int h = 0; h < hosts; h++) {
-      long first = ((long) host.place() * hosts + h) * output.numel();
-      own.add(all.narrow(0, first, output.numel()));
-    }
     interHost.column().reduceScatter(op, tag, output, own, Reduction.between(reduceOp));
   }
 }

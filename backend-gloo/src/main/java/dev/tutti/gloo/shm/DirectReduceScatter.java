@@ -4,6 +4,7 @@ import dev.tutti.DType;
 import dev.tutti.ReduceOp;
 import dev.tutti.cpu.HostReducer;
 import dev.tutti.cpu.memory.SharedHeap;
+import dev.tutti.gloo.algorithm.TensorParts;
 import dev.tutti.spi.Operation;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -38,7 +39,6 @@ final class DirectReduceScatter {
    *
    * @param op carries the deadline
    * @param output receives this rank's part of the result
-   * @param bytes the size of each part in bytes
    * @param inputs the parts
    * @param dtype the element type
    * @param kind the operator, without a factor
@@ -46,26 +46,22 @@ final class DirectReduceScatter {
    * @throws Exception if a wait fails
    */
   boolean run(
-      Operation op,
-      MemorySegment output,
-      long bytes,
-      TensorParts inputs,
-      DType dtype,
-      ReduceOp.Kind kind)
+      Operation op, MemorySegment output, TensorParts inputs, DType dtype, ReduceOp.Kind kind)
       throws Exception {
-    if (bytes < HostReads.LEAST_MAPPED || !reads.areMapped(op)) {
+    long bytes = inputs.bytes(channel.rank);
+    if (inputs.longest() < HostReads.LEAST_MAPPED || !reads.areMapped(op)) {
       return false;
     }
     MemorySegment[] slots = channel.beginSlots();
     reads.lend();
     try {
-      show(slots[channel.rank], inputs, bytes);
+      show(slots[channel.rank], inputs);
       channel.publishSlot();
       channel.awaitSlots(op);
       if (!ShmChannel.areAllSet(slots, 0)) {
         return false;
       }
-      for (int peer = 0; peer < channel.size; peer++) {
+      for (int peer = 0; bytes > 0 && peer < channel.size; peer++) {
         parts[peer] =
             peer == channel.rank
                 ? inputs.memory(peer).asSlice(inputs.offset(peer), bytes)
@@ -89,12 +85,13 @@ final class DirectReduceScatter {
   }
 
   /** Shows whether all parts can be seen, and where each one is. */
-  private void show(MemorySegment slot, TensorParts inputs, long bytes) {
+  private void show(MemorySegment slot, TensorParts inputs) {
     boolean seen = true;
     for (int peer = 0; peer < channel.size; peer++) {
       MemorySegment memory = inputs.memory(peer);
       HostReads.requireAlive(memory);
-      seen &= memory.byteSize() >= inputs.offset(peer) + bytes && SharedHeap.has(memory);
+      long end = inputs.offset(peer) + inputs.bytes(peer);
+      seen &= inputs.bytes(peer) == 0 || (memory.byteSize() >= end && SharedHeap.has(memory));
       slot.setAtIndex(ValueLayout.JAVA_LONG, 1L + peer, memory.address() + inputs.offset(peer));
     }
     slot.set(ValueLayout.JAVA_LONG, 0, seen ? 1 : 0);

@@ -8,6 +8,7 @@ import dev.tutti.SymmetricMemory;
 import dev.tutti.Tensor;
 import dev.tutti.gloo.algorithm.Reduction;
 import dev.tutti.gloo.algorithm.SparseAllReduce;
+import dev.tutti.gloo.algorithm.TensorParts;
 import dev.tutti.gloo.backend.GlooBackend;
 import dev.tutti.gloo.backend.Wire;
 import dev.tutti.gloo.transport.RequestedAlgorithm;
@@ -36,7 +37,6 @@ public final class ShmBackend extends GlooBackend {
   private final StagedBroadcast broadcast;
   private final DirectBroadcast directBroadcast;
   private final StagedAllGather allGather;
-  private final UnevenStagedAllGather unevenAllGather;
   private final SparseAllReduce sparseAllReduce;
   private final StagedGather gather;
   private final StagedScatter scatter;
@@ -44,7 +44,7 @@ public final class ShmBackend extends GlooBackend {
   private final StagedReduceScatter reduceScatter;
   private final DirectReduceScatter directReduceScatter;
 
-  /** The inputs of a reduce-scatter. */
+  /** The inputs of a reduce-scatter, or the outputs of an all-gather. */
   private final TensorParts parts;
 
   /**
@@ -73,7 +73,6 @@ public final class ShmBackend extends GlooBackend {
     broadcast = new StagedBroadcast(channel);
     directBroadcast = new DirectBroadcast(channel, reads);
     allGather = new StagedAllGather(channel, reads);
-    unevenAllGather = new UnevenStagedAllGather(channel);
     sparseAllReduce = new SparseAllReduce(channel.rank, channel.size);
     gather = new StagedGather(channel);
     scatter = new StagedScatter(channel);
@@ -156,12 +155,15 @@ public final class ShmBackend extends GlooBackend {
         new SparseAllReduce.Exchange() {
           @Override
           public void gather(MemorySegment memory, long bytes) throws Exception {
-            allGather.run(op, memory, memory.asSlice(channel.rank * bytes), bytes);
+            allGather.run(op, parts.ofEqual(memory, bytes), memory.asSlice(channel.rank * bytes));
+            parts.forget();
           }
 
           @Override
           public void gatherUneven(MemorySegment memory, long[] bytes) throws Exception {
-            unevenAllGather.run(op, memory, bytes);
+            parts.of(memory, bytes);
+            allGather.run(op, parts, memory.asSlice(parts.offset(channel.rank)));
+            parts.forget();
           }
         });
   }
@@ -189,11 +191,24 @@ public final class ShmBackend extends GlooBackend {
   }
 
   @Override
+  public void allGather(Operation op, List<Tensor> outputs, Tensor input) throws Exception {
+    allGather(op, parts.of(outputs), input);
+  }
+
+  @Override
   public void allGatherInto(Operation op, Tensor output, Tensor input) throws Exception {
-    long bytes = input.byteSize();
-    channel.enter(Signature.of(OpType.ALL_GATHER, input.dtype(), 0, bytes));
-    op.took(STAGED);
-    allGather.run(op, output.segment(), input.segment(), bytes);
+    allGather(op, parts.ofEqual(output), input);
+  }
+
+  private void allGather(Operation op, TensorParts outputs, Tensor input) throws Exception {
+    try {
+      long ofEmpty = Signature.of(OpType.ALL_GATHER, input.dtype(), 0, 0);
+      channel.enter(Signature.ofParts(ofEmpty, outputs.sizes()));
+      op.took(STAGED);
+      allGather.run(op, outputs, input.segment());
+    } finally {
+      outputs.forget();
+    }
   }
 
   @Override
@@ -242,16 +257,16 @@ public final class ShmBackend extends GlooBackend {
 
   private void reduceScatter(Operation op, Tensor output, ReduceOp reduceOp, TensorParts inputs)
       throws Exception {
-    long bytes = output.byteSize();
     ReduceOp.Kind kind = reduceOp.kind();
     double factor = kind == ReduceOp.Kind.PREMUL_SUM ? reduceOp.factor() : 1;
     try {
-      channel.enter(Signature.of(OpType.REDUCE_SCATTER, output.dtype(), kind, 0, bytes));
+      long ofEmpty = Signature.of(OpType.REDUCE_SCATTER, output.dtype(), kind, 0, 0);
+      channel.enter(Signature.ofParts(ofEmpty, inputs.sizes()));
       op.took(DIRECT);
       if (kind == ReduceOp.Kind.PREMUL_SUM
-          || !directReduceScatter.run(op, output.segment(), bytes, inputs, output.dtype(), kind)) {
+          || !directReduceScatter.run(op, output.segment(), inputs, output.dtype(), kind)) {
         op.took(STAGED);
-        reduceScatter.run(op, output.segment(), bytes, inputs, output.dtype(), kind, factor);
+        reduceScatter.run(op, output.segment(), inputs, output.dtype(), kind, factor);
       }
     } finally {
       inputs.forget();

@@ -1,15 +1,17 @@
 package dev.tutti.gloo.shm;
 
 import dev.tutti.cpu.memory.SharedHeap;
+import dev.tutti.gloo.algorithm.TensorParts;
 import dev.tutti.spi.Operation;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.ref.Reference;
 
 /**
- * Gathers equal parts on all ranks: small parts in slots; larger parts in chunks, of which each
- * rank stages its own, one ahead, and copies those of the others. Large parts are copied directly
- * from their locations, if all ranks can see them or the system lets ranks read each other.
+ * Gathers parts on all ranks: small parts in slots; larger parts in chunks, of which each rank
+ * stages its own, one ahead, and copies those of the others; there are as many as the largest part
+ * needs. Large parts are copied directly from their locations, if all ranks can see them or the
+ * system lets ranks read each other.
  *
  * <table>
  * <caption>Cost for N ranks and S bytes of each in chunks of C</caption>
@@ -38,27 +40,30 @@ final class StagedAllGather {
    * Gathers the parts.
    *
    * @param op carries the deadline
-   * @param output receives the parts in rank order
-   * @param input begins with this rank's part; may be the part's place in the output
-   * @param bytes the size of each part in bytes
+   * @param outputs receives the parts, whose sizes are the same on all ranks
+   * @param input begins with this rank's part; may be the part's place among the outputs
    * @throws Exception if a wait fails
    */
-  void run(Operation op, MemorySegment output, MemorySegment input, long bytes) throws Exception {
-    long own = channel.rank * bytes;
+  void run(Operation op, TensorParts outputs, MemorySegment input) throws Exception {
+    int rank = channel.rank;
+    long bytes = outputs.bytes(rank);
+    MemorySegment output = outputs.memory(rank);
+    long own = outputs.offset(rank);
     boolean inPlace = output.asSlice(own, bytes).equals(input.asSlice(0, bytes));
-    if (bytes <= ShmLayout.SLOT_BYTES) {
-      gatherSlots(op, output, input, bytes, inPlace);
+    long longest = outputs.longest();
+    if (longest <= ShmLayout.SLOT_BYTES) {
+      gatherSlots(op, outputs, input, inPlace);
       return;
     }
-    boolean mapped = bytes >= HostReads.LEAST_MAPPED && reads.areMapped(op);
-    boolean open = bytes >= LEAST_READ && reads.areOpen(op);
+    boolean mapped = longest >= HostReads.LEAST_MAPPED && reads.areMapped(op);
+    boolean open = longest >= LEAST_READ && reads.areOpen(op);
     if (mapped || open) {
       reads.lend();
       try {
-        MemorySegment[] slots = show(output, input, mapped, open);
+        MemorySegment[] slots = show(outputs, input, mapped, open);
         channel.awaitSlots(op);
         if (ShmChannel.areAllSet(slots, 1) || ShmChannel.areAllSet(slots, 2)) {
-          read(op, slots, output, inPlace ? MemorySegment.NULL : input, bytes);
+          read(op, slots, outputs, input, inPlace);
           return;
         }
       } finally {
@@ -70,48 +75,62 @@ final class StagedAllGather {
     long chunk = channel.layout.stageBytes();
     long first = channel.step() + 1;
     stage(op, input, 0, Math.min(chunk, bytes));
-    for (long offset = 0; offset < bytes; offset += chunk) {
+    for (long offset = 0; offset < longest; offset += chunk) {
       long next = offset + chunk;
-      if (next < bytes) {
+      if (next < longest) {
         stage(op, input, next, Math.min(chunk, bytes - next));
       }
-      long length = Math.min(chunk, bytes - offset);
       if (!inPlace) {
-        MemorySegment.copy(input, offset, output, own + offset, length);
+        copy(input, offset, output, own + offset, Math.min(chunk, bytes - offset));
       }
       long step = first + offset / chunk;
       for (int i = 1; i < channel.size; i++) {
-        int peer = (channel.rank + i) % channel.size;
+        int peer = (rank + i) % channel.size;
         channel.awaitPublished(op, peer, step);
-        MemorySegment.copy(channel.stages(step)[peer], 0, output, peer * bytes + offset, length);
+        copy(
+            channel.stages(step)[peer],
+            0,
+            outputs.memory(peer),
+            outputs.offset(peer) + offset,
+            Math.min(chunk, outputs.bytes(peer) - offset));
       }
       channel.finish(step);
     }
   }
 
-  private void gatherSlots(
-      Operation op, MemorySegment output, MemorySegment input, long bytes, boolean inPlace)
+  private static void copy(
+      MemorySegment from, long offset, MemorySegment to, long place, long length) {
+    if (length > 0) {
+      MemorySegment.copy(from, offset, to, place, length);
+    }
+  }
+
+  private void gatherSlots(Operation op, TensorParts outputs, MemorySegment input, boolean inPlace)
       throws Exception {
+    int rank = channel.rank;
+    long bytes = outputs.bytes(rank);
     MemorySegment[] slots = channel.beginSlots();
-    MemorySegment.copy(input, 0, slots[channel.rank], 0, bytes);
+    MemorySegment.copy(input, 0, slots[rank], 0, bytes);
     channel.publishSlot();
     if (!inPlace) {
-      MemorySegment.copy(input, 0, output, channel.rank * bytes, bytes);
+      MemorySegment.copy(input, 0, outputs.memory(rank), outputs.offset(rank), bytes);
     }
     channel.awaitSlots(op);
     for (int i = 1; i < channel.size; i++) {
-      int peer = (channel.rank + i) % channel.size;
-      MemorySegment.copy(slots[peer], 0, output, peer * bytes, bytes);
+      int peer = (rank + i) % channel.size;
+      MemorySegment.copy(
+          slots[peer], 0, outputs.memory(peer), outputs.offset(peer), outputs.bytes(peer));
     }
   }
 
   /** Shows where this rank's part is, and whether all ranks can see or read it there. */
   private MemorySegment[] show(
-      MemorySegment output, MemorySegment input, boolean mapped, boolean open) {
+      TensorParts outputs, MemorySegment input, boolean mapped, boolean open) {
     HostReads.requireAlive(input);
     MemorySegment[] slots = channel.beginSlots();
-    boolean seen = mapped && SharedHeap.has(input);
-    boolean readable = open && input.isNative() && output.isNative();
+    boolean isEmpty = outputs.bytes(channel.rank) == 0;
+    boolean seen = mapped && (isEmpty || SharedHeap.has(input));
+    boolean readable = open && input.isNative() && outputs.memory(channel.rank).isNative();
     MemorySegment slot = slots[channel.rank];
     slot.set(ValueLayout.JAVA_LONG, 0, input.address());
     slot.set(ValueLayout.JAVA_LONG, 8, seen ? 1 : 0);
@@ -125,16 +144,28 @@ final class StagedAllGather {
    * place.
    */
   private void read(
-      Operation op, MemorySegment[] slots, MemorySegment output, MemorySegment own, long bytes)
+      Operation op,
+      MemorySegment[] slots,
+      TensorParts outputs,
+      MemorySegment input,
+      boolean inPlace)
       throws Exception {
     try {
       for (int i = 1; i < channel.size; i++) {
         int peer = (channel.rank + i) % channel.size;
         long address = slots[peer].get(ValueLayout.JAVA_LONG, 0);
-        reads.copy(op, peer, address, output, peer * bytes, bytes);
+        if (outputs.bytes(peer) > 0) {
+          reads.copy(
+              op, peer, address, outputs.memory(peer), outputs.offset(peer), outputs.bytes(peer));
+        }
       }
-      if (own.byteSize() > 0) {
-        MemorySegment.copy(own, 0, output, channel.rank * bytes, bytes);
+      if (!inPlace) {
+        MemorySegment.copy(
+            input,
+            0,
+            outputs.memory(channel.rank),
+            outputs.offset(channel.rank),
+            outputs.bytes(channel.rank));
       }
       channel.agree(op);
     } catch (Throwable t) {
@@ -146,7 +177,7 @@ final class StagedAllGather {
   private void stage(Operation op, MemorySegment input, long offset, long length) throws Exception {
     channel.beginStep(op);
     long step = channel.step();
-    MemorySegment.copy(input, offset, channel.stages(step)[channel.rank], 0, length);
+    copy(input, offset, channel.stages(step)[channel.rank], 0, length);
     channel.publish(step);
   }
 }

@@ -2,6 +2,7 @@ package dev.tutti.gloo.shm;
 
 import dev.tutti.Tensor;
 import dev.tutti.cpu.memory.SharedHeap;
+import dev.tutti.gloo.algorithm.TensorParts;
 import dev.tutti.spi.Operation;
 import dev.tutti.spi.PeerMismatchException;
 import java.lang.foreign.MemorySegment;

@@ -28,8 +28,7 @@ public final class StagedPartReduce {
    *
    * @param op carries the deadline
    * @param tensor the elements
-   * @param parts the size in bytes of each rank's part; the parts follow one another, and the first
-   *     is the longest
+   * @param parts the size in bytes of each rank's part; the parts follow one another
    * @param dtype the element type
    * @param kind the operator
    * @throws Exception if a wait fails
@@ -39,7 +38,11 @@ public final class StagedPartReduce {
     int size = channel.size;
     int rank = channel.rank;
     long piece = Parts.piece(channel.layout.stageBytes(), size);
-    for (long offset = 0; offset < parts[0]; offset += piece) {
+    long longest = 0;
+    for (long bytes : parts) {
+      longest = Math.max(longest, bytes);
+    }
+    for (long offset = 0; offset < longest; offset += piece) {
       channel.beginStep(op);
       long step = channel.step();
       MemorySegment[] stages = channel.stages(step);

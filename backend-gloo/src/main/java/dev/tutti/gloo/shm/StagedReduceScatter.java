@@ -3,6 +3,7 @@ package dev.tutti.gloo.shm;
 import dev.tutti.DType;
 import dev.tutti.ReduceOp;
 import dev.tutti.cpu.HostReducer;
+import dev.tutti.gloo.algorithm.TensorParts;
 import dev.tutti.spi.Operation;
 import java.lang.foreign.MemorySegment;
 
@@ -28,7 +29,6 @@ final class StagedReduceScatter {
    *
    * @param op carries the deadline
    * @param output receives this rank's part of the result
-   * @param bytes the size of each part in bytes
    * @param inputs the parts of this rank's input that are meant for each rank
    * @param dtype the element type
    * @param kind the operator
@@ -38,7 +38,6 @@ final class StagedReduceScatter {
   void run(
       Operation op,
       MemorySegment output,
-      long bytes,
       TensorParts inputs,
       DType dtype,
       ReduceOp.Kind kind,
@@ -46,43 +45,55 @@ final class StagedReduceScatter {
       throws Exception {
     int size = channel.size;
     int rank = channel.rank;
-    if (bytes * size <= ShmLayout.SLOT_BYTES) {
+    long bytes = inputs.bytes(rank);
+    if (inputs.total() <= ShmLayout.SLOT_BYTES) {
       MemorySegment[] slots = channel.beginSlots();
-      fill(slots[rank], bytes, inputs, 0, bytes, dtype, factor);
+      long start = 0;
+      for (int peer = 0; peer < size; peer++) {
+        fill(slots[rank], start, inputs, peer, 0, inputs.bytes(peer), dtype, factor);
+        start += inputs.bytes(peer);
+      }
       channel.publishSlot();
       channel.awaitSlots(op);
-      HostReducer.combineAll(kind, dtype, output, 0, slots, rank * bytes, bytes / dtype.byteSize());
+      HostReducer.combineAll(
+          kind, dtype, output, 0, slots, inputs.bytesBefore(rank), bytes / dtype.byteSize());
       return;
     }
     long piece = Parts.piece(channel.layout.stageBytes(), size);
-    for (long offset = 0; offset < bytes; offset += piece) {
-      long length = Math.min(piece, bytes - offset);
+    long longest = inputs.longest();
+    for (long offset = 0; offset < longest; offset += piece) {
+      long length = Math.clamp(bytes - offset, 0, piece);
       channel.beginStep(op);
       long step = channel.step();
       MemorySegment[] stages = channel.stages(step);
-      fill(stages[rank], piece, inputs, offset, length, dtype, factor);
+      for (int peer = 0; peer < size; peer++) {
+        long ofPeer = Math.clamp(inputs.bytes(peer) - offset, 0, piece);
+        fill(stages[rank], peer * piece, inputs, peer, offset, ofPeer, dtype, factor);
+      }
       channel.publish(step);
       channel.awaitAllPublished(op, step);
-      HostReducer.combineAll(
-          kind, dtype, output, offset, stages, rank * piece, length / dtype.byteSize());
+      if (length > 0) {
+        HostReducer.combineAll(
+            kind, dtype, output, offset, stages, rank * piece, length / dtype.byteSize());
+      }
       channel.finish(step);
     }
   }
 
-  /** Puts a piece for each rank into this rank's memory, {@code piece} bytes apart. */
-  private void fill(
+  /** Puts a piece for a rank into this rank's memory. */
+  private static void fill(
       MemorySegment own,
-      long piece,
+      long place,
       TensorParts inputs,
+      int peer,
       long offset,
       long length,
       DType dtype,
       double factor) {
-    for (int peer = 0; peer < channel.size; peer++) {
-      MemorySegment.copy(
-          inputs.memory(peer), inputs.offset(peer) + offset, own, peer * piece, length);
+    if (length > 0) {
+      MemorySegment.copy(inputs.memory(peer), inputs.offset(peer) + offset, own, place, length);
       if (factor != 1) {
-        HostReducer.scale(dtype, own, peer * piece, length / dtype.byteSize(), factor);
+        HostReducer.scale(dtype, own, place, length / dtype.byteSize(), factor);
       }
     }
   }

@@ -1,11 +1,12 @@
 package dev.tutti.gloo.shm;
 
+import dev.tutti.gloo.algorithm.TensorParts;
 import dev.tutti.spi.Operation;
 import java.lang.foreign.MemorySegment;
 
 /**
- * Copies parts of equal size, of which each rank holds some, to all ranks in chunks; there are as
- * many chunks as the rank with the most parts needs.
+ * Copies parts, of which each rank holds some, to all ranks in chunks; there are as many chunks as
+ * the rank with the most parts needs.
  *
  * <table>
  * <caption>Cost for N ranks and S bytes in all, spread evenly, in chunks of C</caption>
@@ -24,29 +25,32 @@ public final class StagedSpread {
    * Spreads the parts.
    *
    * @param op carries the deadline
-   * @param memory memory for all parts, in which this rank's parts are already in place
-   * @param bytes the size of each part in bytes
+   * @param parts all parts, of which this rank's are already in place
    * @param held for each rank, the numbers of the parts that it holds
    * @throws Exception if a wait fails
    */
-  public void run(Operation op, MemorySegment memory, long bytes, int[][] held) throws Exception {
+  public void run(Operation op, TensorParts parts, int[][] held) throws Exception {
     int size = channel.size;
     int rank = channel.rank;
     long chunk = channel.layout.stageBytes();
     long longest = 0;
-    for (int[] parts : held) {
-      longest = Math.max(longest, parts.length * bytes);
+    for (int[] own : held) {
+      long bytes = 0;
+      for (int part : own) {
+        bytes += parts.bytes(part);
+      }
+      longest = Math.max(longest, bytes);
     }
     for (long offset = 0; offset < longest; offset += chunk) {
       channel.beginStep(op);
       long step = channel.step();
       MemorySegment[] stages = channel.stages(step);
-      copy(memory, bytes, held[rank], offset, stages[rank], true);
+      copy(parts, held[rank], offset, stages[rank], true);
       channel.publish(step);
       for (int i = 1; i < size; i++) {
         int peer = (rank + i) % size;
         channel.awaitPublished(op, peer, step);
-        copy(memory, bytes, held[peer], offset, stages[peer], false);
+        copy(parts, held[peer], offset, stages[peer], false);
       }
       channel.finish(step);
     }
@@ -57,24 +61,19 @@ public final class StagedSpread {
    * sequence.
    */
   private void copy(
-      MemorySegment memory,
-      long bytes,
-      int[] parts,
-      long offset,
-      MemorySegment stage,
-      boolean stages) {
-    long end = Math.min(parts.length * bytes, offset + channel.layout.stageBytes());
-    long at = offset;
-    while (at < end) {
-      long within = at % bytes;
-      long length = Math.min(bytes - within, end - at);
-      long place = parts[(int) (at / bytes)] * bytes + within;
-      if (stages) {
-        MemorySegment.copy(memory, place, stage, at - offset, length);
-      } else {
-        MemorySegment.copy(stage, at - offset, memory, place, length);
+      TensorParts parts, int[] held, long offset, MemorySegment stage, boolean stages) {
+    long end = offset + channel.layout.stageBytes();
+    long begin = 0;
+    for (int part : held) {
+      long from = Math.max(begin, offset);
+      long length = Math.min(begin + parts.bytes(part), end) - from;
+      long place = parts.offset(part) + from - begin;
+      if (length > 0 && stages) {
+        MemorySegment.copy(parts.memory(part), place, stage, from - offset, length);
+      } else if (length > 0) {
+        MemorySegment.copy(stage, from - offset, parts.memory(part), place, length);
       }
-      at += length;
+      begin += parts.bytes(part);
     }
   }
 }

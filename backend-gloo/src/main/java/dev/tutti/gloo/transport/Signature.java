@@ -16,6 +16,9 @@ public final class Signature {
 
   private static final long NO_KIND = 31;
 
+  /** Stands in place of a root where a digest of sizes is in place of a size. */
+  private static final long UNEQUAL = 0x7f;
+
   private Signature() {}
 
   /**
@@ -84,6 +87,24 @@ public final class Signature {
   }
 
   /**
+   * Signs an operation on one part for each rank, whose sizes are the same on all ranks.
+   *
+   * @param ofEmpty the signature of the same operation on parts of 0 bytes and without a root
+   * @param bytes the sizes of the parts in bytes
+   * @return a nonzero signature, which for parts of equal size has that size
+   */
+  public static long ofParts(long ofEmpty, long[] bytes) {
+    long digest = 1;
+    boolean isEqual = true;
+    for (long size : bytes) {
+      digest = (digest ^ size) * 0x9e3779b97f4a7c15L;
+      digest ^= digest >>> 32;
+      isEqual &= size == bytes[0];
+    }
+    return ofEmpty | (isEqual ? bytes[0] & BYTES_MASK : UNEQUAL << 40 | (digest & BYTES_MASK));
+  }
+
+  /**
    * Signs an all-reduce.
    *
    * @param tensor the tensor to be reduced
@@ -113,8 +134,11 @@ public final class Signature {
     if (kind < ReduceOp.Kind.values().length && dtype >= 0) {
       text.append(' ').append(ReduceOp.Kind.values()[kind]);
     }
-    text.append(tensor(signature));
     int number = (int) (signature >>> 40 & 0x7f);
+    if (number == UNEQUAL && !hasRoot(type)) {
+      return text.append(tensor(signature & ~BYTES_MASK, " in parts of unequal size")).toString();
+    }
+    text.append(tensor(signature));
     if (hasRoot(type)) {
       text.append(" with root ").append(number);
     } else if (number > 0 && number < RequestedAlgorithm.values().length) {
@@ -124,9 +148,12 @@ public final class Signature {
   }
 
   private static String tensor(long signature) {
+    return tensor(signature, " of " + (signature & BYTES_MASK) + " bytes");
+  }
+
+  private static String tensor(long signature, String size) {
     int dtype = (int) (signature >>> 52 & 0x3f) - 1;
     long bytes = signature & BYTES_MASK;
-    String size = " of " + bytes + " bytes";
     if (dtype < 0 || dtype >= DType.values().length) {
       return size;
     }
