@@ -18,6 +18,7 @@ import dev.tutti.contracts.PointToPointContract;
 import dev.tutti.contracts.ReduceContract;
 import dev.tutti.contracts.ReduceScatterContract;
 import dev.tutti.contracts.SubgroupContract;
+import dev.tutti.contracts.UnevenPartsContract;
 import dev.tutti.cuda.provider.NcclBackendProvider;
 import dev.tutti.spi.BackendProvider;
 import java.nio.file.Path;
