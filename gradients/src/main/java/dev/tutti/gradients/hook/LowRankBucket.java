@@ -10,6 +10,7 @@ import dev.tutti.gradients.GradientBucket;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The low-rank approximation of the gradients of one bucket, and the state that the next step
@@ -24,17 +25,19 @@ final class LowRankBucket {
    * approximated are packed one after another into a tensor of their own.
    */
   private final GradientBucket bucket;
-  private final PowerSgdOptions options;
   private final LowRankMatrix[] matrices;
   private final Tensor[] plain;
   private final Tensor plains;
   private final Tensor ps;
   private final Tensor qs;
-  private boolean begun;
 
-  LowRankBucket(GradientBucket bucket, PowerSgdOptions options) {
+  /**
+   * Creates the state of a bucket.
+   *
+   * @param state the memory of all approximations, or null if that of a bucket ends with it
+   */
+  LowRankBucket(GradientBucket bucket, PowerSgdOptions options, @Nullable LowRankState state) {
     this.bucket = bucket;
-    this.options = options;
     List<LowRankMatrix> approximated = new ArrayList<>();
     List<Tensor> others = new ArrayList<>();
     long plainSize = 0;
@@ -42,15 +45,16 @@ final class LowRankBucket {
     long columnSize = 0;
     for (int i = 0; i < bucket.gradients().size(); i++) {
       Tensor gradient = bucket.gradients().get(i);
-      long rows = gradient.dim() < 2 ? 1 : gradient.size(0);
-      long columns = rows == 0 ? 0 : gradient.numel() / rows;
-      if (gradient.dim() < 2 || !options.compresses(rows, columns)) {
+      if (!options.compresses(gradient)) {
         others.add(gradient);
         plainSize += gradient.numel();
         continue;
       }
+      int parameter = bucket.parameters().get(i);
+      LowRankMemory memory =
+          state == null ? new LowRankMemory(gradient, options) : state.memory(parameter, gradient);
       LowRankMatrix matrix =
-          new LowRankMatrix(gradient, bucket.parameters().get(i), rowSize, columnSize, options);
+          new LowRankMatrix(gradient, parameter, memory, rowSize, columnSize, options);
       approximated.add(matrix);
       rowSize += matrix.rowElements();
       columnSize += matrix.columnElements();
@@ -62,23 +66,23 @@ final class LowRankBucket {
     qs = Tensor.allocate(DType.FLOAT32, columnSize);
   }
 
-  void reduce(ProcessGroup group) {
+  /**
+   * Reduces the bucket.
+   *
+   * @param step the number of the step since the start of training
+   */
+  void reduce(ProcessGroup group, long step) {
     reducePlain(group);
     if (matrices.length == 0) {
       return;
     }
     for (LowRankMatrix matrix : matrices) {
-      if (begun && options.warmStart()) {
-        matrix.readQ(qs);
-      } else {
-        matrix.randomQ(begun ? bucket.step() : -1);
-      }
-      matrix.orthonormalQ(bucket.step());
+      matrix.beginQ(step);
+      matrix.orthonormalQ(step);
       matrix.addError();
       matrix.multiplyQ();
       matrix.writeP(ps);
     }
-    begun = true;
     group.allReduce(ps, ReduceOp.SUM);
     for (LowRankMatrix matrix : matrices) {
       matrix.readP(ps);

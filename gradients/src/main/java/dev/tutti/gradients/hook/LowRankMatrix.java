@@ -12,6 +12,7 @@ final class LowRankMatrix {
    */
   private final Tensor gradient;
   private final int parameter;
+  private final LowRankMemory memory;
   private final int rows;
   private final int columns;
   private final int rank;
@@ -25,20 +26,26 @@ final class LowRankMatrix {
   private final float[] error;
 
   LowRankMatrix(
-      Tensor gradient, int parameter, long startOfP, long startOfQ, PowerSgdOptions options) {
+      Tensor gradient,
+      int parameter,
+      LowRankMemory memory,
+      long startOfP,
+      long startOfQ,
+      PowerSgdOptions options) {
     this.gradient = gradient;
     this.parameter = parameter;
+    this.memory = memory;
     this.startOfP = startOfP;
     this.startOfQ = startOfQ;
     this.options = options;
-    rows = Math.toIntExact(gradient.size(0));
-    columns = Math.toIntExact(gradient.numel() / rows);
-    rank = Math.min(options.rank(), Math.min(rows, columns));
+    rows = memory.rows;
+    columns = memory.columns;
+    rank = memory.rank;
+    q = memory.q;
+    error = memory.error;
     row = new float[columns];
     p = new float[Math.multiplyExact(rank, rows)];
-    q = new float[Math.multiplyExact(rank, columns)];
     kept = new float[options.errorFeedback() ? columns : 0];
-    error = new float[options.errorFeedback() ? Math.multiplyExact(rows, columns) : 0];
   }
 
   int rowElements() {
@@ -65,11 +72,17 @@ final class LowRankMatrix {
     LowRankBucket.write(q, q.length, qs, startOfQ);
   }
 
-  /** Fills Q with numbers that depend only on their position and the step. */
-  void randomQ(long step) {
-    for (int k = 0; k < rank; k++) {
-      randomColumn(step, k);
+  /**
+   * Keeps Q of the step before, or else fills it with numbers that depend only on their position
+   * and the step.
+   */
+  void beginQ(long step) {
+    if (!memory.begun || !options.warmStart()) {
+      for (int k = 0; k < rank; k++) {
+        randomColumn(memory.begun ? step : -1, k);
+      }
     }
+    memory.begun = true;
   }
 
   private void randomColumn(long step, int k) {

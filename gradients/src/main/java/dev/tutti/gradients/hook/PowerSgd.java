@@ -2,9 +2,13 @@ package dev.tutti.gradients.hook;
 
 import dev.tutti.DType;
 import dev.tutti.ProcessGroup;
+import dev.tutti.Tensor;
 import dev.tutti.gradients.GradientBucket;
 import dev.tutti.gradients.GradientHook;
+import dev.tutti.state.ShardedState;
+import java.util.List;
 import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
 
 /**
  * A hook that reduces gradients as products of two narrow matrices (c10d: {@code powerSGD_hook}; T.
@@ -24,6 +28,8 @@ import java.util.function.Function;
 public final class PowerSgd implements GradientHook {
   private final PowerSgdOptions options;
   private final Function<GradientBucket, LowRankBucket> approximate;
+  private volatile boolean isUsed;
+  private volatile @Nullable LowRankState state;
 
   /**
    * Creates a hook.
@@ -32,7 +38,7 @@ public final class PowerSgd implements GradientHook {
    */
   public PowerSgd(PowerSgdOptions options) {
     this.options = options;
-    this.approximate = bucket -> new LowRankBucket(bucket, options);
+    this.approximate = bucket -> new LowRankBucket(bucket, options, state);
   }
 
   /**
@@ -42,7 +48,10 @@ public final class PowerSgd implements GradientHook {
    */
   @Override
   public void reduce(GradientBucket bucket, ProcessGroup group) {
-    if (bucket.tensor().dtype() != DType.FLOAT32 || bucket.step() <= options.plainSteps()) {
+    isUsed = true;
+    @Nullable LowRankState kept = state;
+    long step = kept == null ? bucket.step() : kept.begin(bucket.step());
+    if (bucket.tensor().dtype() != DType.FLOAT32 || step <= options.plainSteps()) {
       group.allReduce(bucket.tensor(), bucket.mean());
       return;
     }
@@ -51,6 +60,28 @@ public final class PowerSgd implements GradientHook {
           "gradients can be approximated on the host only, but these are on "
               + bucket.tensor().device());
     }
-    bucket.state(this, approximate).reduce(group);
+    bucket.state(this, approximate).reduce(group, step);
+  }
+
+  /**
+   * Returns what a later job needs to continue: for each approximated parameter {@code w}, {@code
+   * error/w}, what this rank's last approximation left out, and {@code q/w}, the factor of the last
+   * step; and the counter {@code step}. The errors belong to ranks, so a load on another number of
+   * ranks refuses them. From this call on, the hook serves one reducer only.
+   *
+   * @param group the group of the reducer
+   * @param names a name for each parameter, in the order of the reducer's parameters
+   * @param parameters the parameters
+   * @throws IllegalArgumentException if names are missing or occur twice
+   * @throws IllegalStateException if the hook has reduced a bucket, or gave its state before
+   */
+  public ShardedState state(ProcessGroup group, List<String> names, List<Tensor> parameters) {
+    if (isUsed || state != null) {
+      throw new IllegalStateException(
+          "the state of PowerSgd is asked for once, before the first step of its reducer");
+    }
+    LowRankState created = new LowRankState(group, names, parameters, options);
+    state = created;
+    return created;
   }
 }

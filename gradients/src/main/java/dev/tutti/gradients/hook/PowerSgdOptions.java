@@ -1,5 +1,6 @@
 package dev.tutti.gradients.hook;
 
+import dev.tutti.Tensor;
 import java.util.Objects;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
@@ -146,9 +147,14 @@ public final class PowerSgdOptions {
     return fields.epsilon;
   }
 
-  /** Tells whether a matrix is approximated. */
-  boolean compresses(long rows, long columns) {
-    return (rows + columns) * (double) fields.rank * fields.leastRate < (double) rows * columns;
+  /** Tells whether a gradient is approximated. */
+  boolean compresses(Tensor gradient) {
+    if (gradient.dim() < 2 || gradient.numel() == 0) {
+      return false;
+    }
+    double rows = gradient.size(0);
+    double columns = gradient.numel() / rows;
+    return (rows + columns) * fields.rank * fields.leastRate < rows * columns;
   }
 
   /**

@@ -10,7 +10,9 @@ import dev.tutti.Tensor;
 import dev.tutti.gradients.GradientReducer;
 import dev.tutti.gradients.ReducerOptions;
 import dev.tutti.gradients.Worlds;
+import dev.tutti.state.ShardedState;
 import java.util.List;
+import java.util.Map;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -329,8 +331,60 @@ class PowerSgdTest {
     assertThatThrownBy(() -> options.withPlainSteps(-1)).hasMessageContaining("-1");
     assertThatThrownBy(() -> options.withLeastRate(0)).hasMessageContaining("positive");
     assertThatThrownBy(() -> options.withEpsilon(-1)).hasMessageContaining("negative");
-    assertThat(options.compresses(10, 10)).isTrue();
-    assertThat(options.compresses(4, 4)).isFalse();
-    assertThat(options.withRank(3).compresses(10, 10)).isFalse();
+    Tensor large = Tensor.allocate(DType.FLOAT32, 10, 5, 2);
+    assertThat(options.compresses(large)).isTrue();
+    assertThat(options.compresses(Tensor.allocate(DType.FLOAT32, 4, 4))).isFalse();
+    assertThat(options.compresses(Tensor.allocate(DType.FLOAT32, 100))).isFalse();
+    assertThat(options.compresses(Tensor.allocate(DType.FLOAT32, 0, 100))).isFalse();
+    assertThat(options.withRank(3).compresses(large)).isFalse();
+  }
+
+  @Test
+  void theStateIsAskedForOnceBeforeTheFirstStepAndBelongsToOneReducer() {
+    Worlds.THREADED.run(
+        1,
+        group -> {
+          List<Tensor> parameters = List.of(Tensor.allocate(DType.FLOAT32, ROWS, COLUMNS));
+          PowerSgdOptions options = PowerSgdOptions.DEFAULT.withPlainSteps(1);
+          PowerSgd hook = new PowerSgd(options);
+          assertThatThrownBy(() -> hook.state(group, List.of(), parameters))
+              .isInstanceOf(IllegalArgumentException.class)
+              .hasMessage("1 parameters need as many different names, not []");
+          ShardedState state = hook.state(group, List.of("w"), parameters);
+          assertThat(state.parts())
+              .map(Object::toString)
+              .containsExactly("error/w[0:1230] of [1, 30, 41]", "q/w[0:41] of [1, 41]");
+          assertThat(state.counters()).containsExactly(Map.entry("step", 0L));
+          assertThatThrownBy(() -> state.restored(Map.of()))
+              .isInstanceOf(IllegalArgumentException.class)
+              .hasMessage("the counter 'step' must not be negative or missing in {}");
+          assertThatThrownBy(() -> hook.state(group, List.of("w"), parameters))
+              .isInstanceOf(IllegalStateException.class)
+              .hasMessageContaining("once, before the first step");
+          PowerSgd used = new PowerSgd(options.withoutErrorFeedback().withoutWarmStart());
+          try (GradientReducer reducer =
+              new GradientReducer(group, parameters, ReducerOptions.DEFAULT.withHook(used))) {
+            reducer.ready(0);
+            reducer.await();
+          }
+          assertThatThrownBy(() -> used.state(group, List.of("w"), parameters))
+              .isInstanceOf(IllegalStateException.class);
+          PowerSgd none = new PowerSgd(options.withoutErrorFeedback().withoutWarmStart());
+          assertThat(none.state(group, List.of("w"), parameters).parts()).isEmpty();
+          try (GradientReducer reducer =
+              new GradientReducer(
+                  group,
+                  List.of(Tensor.allocate(DType.FLOAT32, COLUMNS, ROWS)),
+                  ReducerOptions.DEFAULT.withHook(hook))) {
+            reducer.ready(0);
+            reducer.await();
+            assertThat(state.counters()).containsExactly(Map.entry("step", 1L));
+            reducer.ready(0);
+            assertThatThrownBy(reducer::await)
+                .hasStackTraceContaining(
+                    "the state of this hook is that of another reducer: parameter 0 is"
+                        + " float32[41, 30] on cpu here");
+          }
+        });
   }
 }
