@@ -204,7 +204,7 @@ class DirectCollectivesTest {
   /** Reduces rows of which the first rank gets the fewest, and the second of three none. */
   private static void unequal(ProcessGroup group, long count, ReduceOp op) {
     long[] splits = new long[group.size()];
-    Arrays.setAll(splits, rank -> group.size() == 3 && rank == 1 ? 0 : count + 33 * rank);
+    Arrays.setAll(splits, rank -> group.size() == 3 && rank == 1 ? 0 : count + 33L * rank);
     long total = Arrays.stream(splits).sum();
     Tensor staged = elsewhere(DType.FLOAT32, splits[group.rank()]);
     group.reduceScatterInto(
@@ -292,7 +292,7 @@ class DirectCollectivesTest {
   private static void unequal(ProcessGroup group, long count) {
     int rank = group.rank();
     long[] splits = new long[group.size()];
-    Arrays.setAll(splits, r -> group.size() == 3 && r == 1 ? 0 : count + 33 * r);
+    Arrays.setAll(splits, r -> group.size() == 3 && r == 1 ? 0 : count + 33L * r);
     Tensor output = elsewhere(DType.INT32, Arrays.stream(splits).sum());
     Tensor input = filled(seen(DType.INT32, splits[rank]), rank, count);
     group.barrier();
