@@ -66,7 +66,7 @@ class PowerSgdResumeTest {
     Trainer train(int first, int last) {
       for (int step = first; step <= last; step++) {
         for (int i = 0; i < SHAPES.length; i++) {
-          Random random = new Random(1000L * step + 10 * group.rank() + i);
+          Random random = new Random(1000L * step + 10L * group.rank() + i);
           Tensor gradient = reducer.gradient(i);
           for (long k = 0; k < gradient.numel(); k++) {
             gradient.setDouble(k, parameters.get(i).getDouble(k) * random.nextGaussian());
