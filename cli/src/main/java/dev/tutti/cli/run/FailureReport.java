@@ -33,7 +33,7 @@ final class FailureReport {
       return report.add(verdict.text()).toString();
     }
     String where = plan.nodes() > 1 ? " (node " + verdict.node() + ")" : "";
-    if (ofRanks == null || ofRanks.rank() == verdict.rank() && isFailed(ofRanks)) {
+    if (ofRanks == null || (ofRanks.rank() == verdict.rank() && isFailed(ofRanks))) {
       report.add("the first to fail: " + verdict.text() + where);
       addTail(report, plan, verdict.rank(), ranks, "its last lines:", "it");
     } else {
