@@ -119,11 +119,17 @@ final class FakeCollectives {
 
   private byte[] read(long address, long bytes) {
     assertThat(fake.memory().isUsable(address, bytes)).as("memory is allocated").isTrue();
+    fake.races().read("a collective", address, bytes);
     return at(address, bytes).toArray(ValueLayout.JAVA_BYTE);
   }
 
   private void write(long address, byte[] data) {
     assertThat(fake.memory().isUsable(address, data.length)).as("memory is allocated").isTrue();
+    fake.races().write("a collective", address, data.length);
+    put(address, data);
+  }
+
+  private static void put(long address, byte[] data) {
     MemorySegment.copy(data, 0, at(address, data.length), ValueLayout.JAVA_BYTE, 0, data.length);
   }
 
@@ -176,6 +182,14 @@ final class FakeCollectives {
     }
   }
 
+  /** Returns a channel. Its kernels run one after another, as if each wrote this rank's area. */
+  private View view(MemorySegment channel) {
+    View view = new View(channel);
+    long area = channel.get(ValueLayout.JAVA_LONG, 40 + 8L * view.rank);
+    fake.races().write("a kernel of a channel", area, Long.BYTES);
+    return view;
+  }
+
   private void send(View view, int target, String call, byte[] data) {
     queue(view, target, view.rank).add(new Message(call, data));
   }
@@ -198,7 +212,7 @@ final class FakeCollectives {
   }
 
   private void barrier(String launch, MemorySegment[] arguments) throws InterruptedException {
-    View view = new View(arguments[0]);
+    View view = view(arguments[0]);
     Patience patience = new Patience(view.control, arguments[1].get(ValueLayout.JAVA_LONG, 0));
     for (int r = 0; r < view.ranks; r++) {
       send(view, r, launch, new byte[0]);
@@ -211,7 +225,7 @@ final class FakeCollectives {
   }
 
   private void exchange(String launch, MemorySegment[] arguments) throws InterruptedException {
-    View view = new View(arguments[0]);
+    View view = view(arguments[0]);
     MemorySegment call = arguments[1];
     Patience patience = new Patience(view.control, call.get(ValueLayout.JAVA_LONG, 4 * 64 + 8));
     for (int r = 0; r < view.ranks; r++) {
@@ -234,7 +248,7 @@ final class FakeCollectives {
   }
 
   private void reduce(String launch, MemorySegment[] arguments) throws InterruptedException {
-    View view = new View(arguments[0]);
+    View view = view(arguments[0]);
     MemorySegment call = arguments[1];
     long in = call.get(ValueLayout.JAVA_LONG, 0);
     long out = call.get(ValueLayout.JAVA_LONG, 8);
@@ -310,11 +324,18 @@ final class FakeCollectives {
       long target = ByteBuffer.wrap(data).getLong();
       boolean direct = r != view.rank && number != 0 && (target & NUMBER) == number;
       if (direct && (targets >> r & 1) == 1) {
-        writePart((target & ~NUMBER), all, view.rank, part);
+        // Another rank's memory, which that rank's kernel writes as far as races matter.
+        long begin = Math.min(all.length, view.rank * part);
+        put((target & ~NUMBER) + begin, partOf(all, view.rank, part));
         directParts.incrementAndGet();
       }
-      if (!direct && (targets >> view.rank & 1) == 1) {
-        writePart(out, all, r, part);
+      if ((targets >> view.rank & 1) == 1) {
+        long begin = out + Math.min(all.length, r * part);
+        byte[] written = partOf(all, r, part);
+        fake.races().write("a collective", begin, written.length);
+        if (!direct) {
+          write(begin, written);
+        }
       }
     }
     for (int r = 0; r < view.ranks; r++) {
@@ -331,10 +352,10 @@ final class FakeCollectives {
     return call.get(ValueLayout.JAVA_LONG, 64 + 8L * rank);
   }
 
-  private void writePart(long address, byte[] all, int rank, long part) {
+  private static byte[] partOf(byte[] all, int rank, long part) {
     int begin = (int) Math.min(all.length, rank * part);
     int end = (int) Math.min(all.length, begin + part);
-    write(address + begin, Arrays.copyOfRange(all, begin, end));
+    return Arrays.copyOfRange(all, begin, end);
   }
 
   private static byte[] scaled(DType dtype, byte[] data, double factor) {

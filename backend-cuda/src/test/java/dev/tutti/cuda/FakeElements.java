@@ -44,6 +44,8 @@ final class FakeElements {
     long count = number(a, 2);
     Tensor source = tensor(number(a, 0), count, a[3]);
     Tensor target = tensor(number(a, 1), count, a[4]);
+    fake.races().read("a conversion", number(a, 0), source.byteSize());
+    fake.races().write("a conversion", number(a, 1), target.byteSize());
     for (long i = 0; i < count; i++) {
       target.setDouble(i, source.getDouble(i));
     }

@@ -25,6 +25,8 @@ public final class FakeStridedCopy implements FakeStructKernel {
     boolean isToDense = (int) a[4] != 0;
     assertThat(unit).as("bytes of a unit").isIn(1L, 2L, 4L, 8L, 16L);
     assertThat(a[1] % unit).as("alignment of dense memory").isZero();
+    long least = Long.MAX_VALUE;
+    long most = Long.MIN_VALUE;
     for (long i = 0; i < a[2]; i++) {
       long rest = i;
       long gaps = a[0];
@@ -34,9 +36,17 @@ public final class FakeStridedCopy implements FakeStructKernel {
       }
       gaps += rest * a[11];
       assertThat(gaps % unit).as("alignment of a unit of the tensor").isZero();
+      least = Math.min(least, gaps);
+      most = Math.max(most, gaps + unit);
       MemorySegment strided = at(gaps, unit);
       MemorySegment dense = at(a[1] + i * unit, unit);
       (isToDense ? dense : strided).copyFrom(isToDense ? strided : dense);
+    }
+    if (a[2] > 0) {
+      long from = isToDense ? least : a[1];
+      long to = isToDense ? a[1] : least;
+      fake.races().read("a strided copy", from, isToDense ? most - least : a[2] * unit);
+      fake.races().write("a strided copy", to, isToDense ? a[2] * unit : most - least);
     }
   }
 

@@ -173,6 +173,20 @@ class OverlapTest {
             });
   }
 
+  /** {@code -Dtutti.gradientModels=N} trains another number of them. */
+  @Test
+  void randomModelsAreTrainedWithoutRaces() throws Exception {
+    machine.fake.races().findAcrossThreads();
+    DeviceModels models =
+        new DeviceModels(ranks(), options -> options.withAllocator(DeviceBuckets.of(machine)));
+    for (int i = 0; i < Integer.getInteger("tutti.gradientModels", 6); i++) {
+      models.train(700_000 + i, 3000);
+      assertThat(machine.fake.races().found()).isEmpty();
+      // Which threads freed the memory that the next groups get is unknown to the finder.
+      machine.fake.races().forget();
+    }
+  }
+
   private static void requireFailed(ProcessGroup group, GradientReducer reducer) {
     Until.holds("the failure", () -> group.failure().isPresent());
     assertThatThrownBy(() -> reducer.ready(0))

@@ -91,6 +91,13 @@ final class Lanes implements AutoCloseable {
     return null;
   }
 
+  /** Orders later work of the reducer after that in the calling thread's current streams. */
+  void afterCurrent() {
+    for (Lane lane : lanes) {
+      lane.after(lane.current());
+    }
+  }
+
   /** Orders later work in the calling thread's current streams after that of the reducer. */
   void beforeCurrent() {
     for (Lane lane : lanes) {

@@ -44,13 +44,18 @@ final class MarkedStreams {
     }
   }
 
-  /** Orders later work in the calling thread's current stream after that in these streams. */
-  synchronized void beforeCurrent() {
+  /**
+   * Orders later work in the calling thread's current stream after that in these streams, which it
+   * replaces.
+   */
+  synchronized void gather() {
     DeviceStream known = first;
     if (lane != null && known != null) {
       DeviceStream current = lane.current();
       current.waitFor(known);
       others.forEach(current::waitFor);
+      first = current;
+      others.clear();
     }
   }
 
@@ -59,11 +64,15 @@ final class MarkedStreams {
    * until the registration is closed.
    */
   Registration enter() {
-    if (lane == null) {
-      return NONE;
+    if (lane != null) {
+      drain(lane);
     }
-    drain(lane);
-    return lane.use();
+    return use();
+  }
+
+  /** Makes the reducer's stream current on the calling thread until the registration is closed. */
+  Registration use() {
+    return lane == null ? NONE : lane.use();
   }
 
   private synchronized void drain(Lane to) {

@@ -150,10 +150,10 @@ final class StepSequence {
         continue;
       }
       MarkedStreams streams = now.of(i).streams();
-      streams.beforeCurrent();
       if (!options.accumulation() && !marks.isMarkedSinceReduction(i)) {
         options.allocator().zero(now.gradient(i));
       } else if (copied != null) {
+        streams.gather();
         options.allocator().copy(now.gradient(i), copied.get(i));
       }
       streams.addCurrent();
@@ -278,7 +278,7 @@ final class StepSequence {
       }
       used.exchange();
       for (int i = 0; hasInputs && i < memory.count(); i++) {
-        try (Registration _ = memory.bucket(i).streams().enter()) {
+        try (Registration _ = memory.bucket(i).streams().use()) {
           copyOut(memory.bucket(i));
         }
       }
@@ -305,9 +305,11 @@ final class StepSequence {
       return;
     }
     BucketMemory formed = allocate(agreed);
-    lanes.beforeCurrent();
+    lanes.afterCurrent();
     for (int i = 0; i < parameters.count(); i++) {
-      options.allocator().copy(formed.gradient(i), old.gradient(i));
+      try (Registration _ = formed.of(i).streams().use()) {
+        options.allocator().copy(formed.gradient(i), old.gradient(i));
+      }
     }
     memory = formed;
     old.close();
@@ -330,9 +332,10 @@ final class StepSequence {
 
   private void shadowAll() {
     while (begin(false) > 0) {
-      zero();
+      lanes.beforeCurrent();
       BucketMemory now = memory;
       for (int i = 0; i < now.count(); i++) {
+        options.allocator().zero(now.bucket(i).tensor());
         now.bucket(i).streams().addCurrent();
         reduce(now.bucket(i), false);
       }

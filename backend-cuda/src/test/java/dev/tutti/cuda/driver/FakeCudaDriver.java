@@ -12,7 +12,9 @@ import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -30,6 +32,9 @@ public final class FakeCudaDriver implements AutoCloseable {
   static final int ILLEGAL_ADDRESS = 700;
   static final int CAPTURE_UNSUPPORTED = 900;
   static final int CAPTURE_INVALIDATED = 901;
+  static final int CAPTURE_UNMATCHED = 903;
+  static final int CAPTURE_UNJOINED = 904;
+  static final int CAPTURE_ISOLATION = 905;
   static final int CAPTURED_EVENT = 907;
 
   private static final Map<Integer, String> NAMES =
@@ -54,6 +59,8 @@ public final class FakeCudaDriver implements AutoCloseable {
   private final FakeEvents events = new FakeEvents(this);
   private final FakeKernels kernels = new FakeKernels(this);
   private final FakeGraphs graphs = new FakeGraphs(this);
+  private final Races races;
+  private final AtomicInteger streamNumbers = new AtomicInteger();
   private final FakeVirtualMemory virtualMemory = new FakeVirtualMemory(this);
 
   /** The maximum number of calls that are recorded. */
@@ -70,6 +77,7 @@ public final class FakeCudaDriver implements AutoCloseable {
   private volatile int version = CudaDrivers.REQUIRED_VERSION;
   private volatile int deviceError;
   private volatile boolean changesCarriers;
+  private volatile BooleanSupplier dropsWait = () -> false;
 
   private static final class Failure {
     private final String call;
@@ -87,6 +95,7 @@ public final class FakeCudaDriver implements AutoCloseable {
   public FakeCudaDriver(int devices) {
     this.devices = devices;
     this.memory = new FakeMemory(this);
+    this.races = new Races(memory);
   }
 
   /** Returns the port. */
@@ -279,6 +288,28 @@ public final class FakeCudaDriver implements AutoCloseable {
     return events;
   }
 
+  FakeStream newStream(int device) {
+    return new FakeStream(device, streamNumbers.getAndIncrement(), races);
+  }
+
+  /** Returns the finder of races. */
+  public Races races() {
+    return races;
+  }
+
+  /**
+   * Leaves out some orders of a stream after an event.
+   *
+   * @param drops tells whether to leave out the one that the calling thread is about to make
+   */
+  public void dropWaits(BooleanSupplier drops) {
+    dropsWait = drops;
+  }
+
+  boolean dropsWait() {
+    return dropsWait.getAsBoolean();
+  }
+
   /** Returns the memory. */
   public FakeMemory memory() {
     return memory;
@@ -302,5 +333,6 @@ public final class FakeCudaDriver implements AutoCloseable {
   @Override
   public void close() {
     streams.close();
+    graphs.close();
   }
 }

@@ -5,21 +5,19 @@ import static dev.tutti.cuda.driver.FakeCudaDriver.hex;
 import java.nio.ByteBuffer;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.CountDownLatch;
 import org.jspecify.annotations.Nullable;
 
 /** Fake events; each record has a latch of its own. */
 final class FakeEvents implements EventCalls {
-  private static final CountDownLatch REACHED = new CountDownLatch(0);
-
   private final FakeCudaDriver fake;
   private final Map<Long, Event> events = new ConcurrentHashMap<>();
 
   private static final class Event {
     private final int device;
     private final Kind kind;
-    private volatile CountDownLatch last = REACHED;
-    private volatile FakeStream.@Nullable Capture capture;
+    private volatile FakePoint last = FakePoint.passed();
+    private volatile boolean recorded;
+    private volatile @Nullable FakeCapture capture;
 
     Event(int device, Kind kind) {
       this.device = device;
@@ -64,31 +62,51 @@ final class FakeEvents implements EventCalls {
     if (known.device != queue.device) {
       throw FakeCudaDriver.error("cuEventRecord", FakeCudaDriver.INVALID_HANDLE);
     }
-    CountDownLatch latch = new CountDownLatch(1);
-    known.last = latch;
+    FakePoint point = new FakePoint();
+    known.last = point;
+    known.recorded = true;
     known.capture = queue.capture();
-    queue.mark(latch);
+    queue.mark(point);
   }
 
   @Override
   public boolean isReached(long event) {
     Event known = require("cuEventQuery", event);
     fake.graphs().requireSafe("cuEventQuery");
-    FakeStream.Capture capture = known.capture;
+    FakeCapture capture = known.capture;
     if (capture != null) {
       capture.spoil();
       throw FakeCudaDriver.error(
           "cuEventQuery",
           capture.isEnded() ? FakeCudaDriver.INVALID_VALUE : FakeCudaDriver.CAPTURED_EVENT);
     }
-    boolean reached = known.last.getCount() == 0;
+    FakePoint last = known.last;
+    boolean reached = last.reached.getCount() == 0;
+    if (reached) {
+      fake.races().saw(last.clock);
+    }
     fake.carryOn();
     return reached;
   }
 
-  FakeStream.Task waitTask(String call, long event) {
-    CountDownLatch latch = require(call, event).last;
-    return latch::await;
+  /**
+   * Orders later work in a stream after an event. In a capture, no order may lead in or out; a
+   * stream that is in none joins that of the event.
+   */
+  void order(String call, long event, FakeStream queue) {
+    Event known = require(call, event);
+    FakeCapture from = known.capture;
+    FakeCapture to = queue.capture();
+    if (from != null && from.isEnded()) {
+      throw FakeCudaDriver.error(call, FakeCudaDriver.INVALID_VALUE);
+    }
+    if (from != null && to == null) {
+      queue.joinCapture(from);
+    } else if (from != to && (from != null || known.recorded)) {
+      to.spoil();
+      throw FakeCudaDriver.error(call, FakeCudaDriver.CAPTURE_ISOLATION);
+    }
+    queue.await(known.last);
   }
 
   @Override

@@ -153,6 +153,7 @@ public final class FakeMemory implements MemoryCalls {
   /** Records that memory was freed, and forgets memory that was freed long ago. */
   private void freed(long address, Range range) {
     range.freed = true;
+    fake.races().forget(address, range.bytes);
     freed.add(address);
     freedBytes += range.bytes;
     while (freedBytes > MOST_FREED) {
@@ -221,6 +222,14 @@ public final class FakeMemory implements MemoryCalls {
       locked -= range.bytes;
       freed(address, range);
     }
+  }
+
+  /** Returns whether an address is in device memory. */
+  synchronized boolean isOnDevice(long address) {
+    Map.Entry<Long, Range> entry = ranges.floorEntry(address);
+    return entry != null
+        && entry.getValue().kind == PointerInfo.Kind.DEVICE
+        && address < entry.getKey() + entry.getValue().bytes;
   }
 
   /** Returns whether the device may access bytes: those that were allocated here and not freed. */

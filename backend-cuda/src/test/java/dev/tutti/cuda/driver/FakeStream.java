@@ -1,9 +1,6 @@
 package dev.tutti.cuda.driver;
 
 import java.util.ArrayDeque;
-import java.util.ArrayList;
-import java.util.List;
-import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -17,10 +14,18 @@ final class FakeStream implements AutoCloseable {
   }
 
   /** A step that marks a point. */
-  private record Mark(CountDownLatch reached) implements Task {
+  record Mark(FakePoint point) implements Task {
     @Override
     public void run() {
-      reached.countDown();
+      point.reached.countDown();
+    }
+  }
+
+  /** A step that waits for a point. */
+  record Wait(FakePoint point) implements Task {
+    @Override
+    public void run() throws InterruptedException {
+      point.reached.await();
     }
   }
 
@@ -33,41 +38,20 @@ final class FakeStream implements AutoCloseable {
           run -> Thread.ofPlatform().group(GROUP).daemon().name("fake-stream").unstarted(run));
 
   final int device;
+  final int number;
+  private final Races races;
   private final ArrayDeque<Task> tasks = new ArrayDeque<>();
   private final AtomicInteger pending = new AtomicInteger();
   private boolean running;
   private @Nullable Thread runner;
   private boolean closed;
-  private volatile @Nullable Capture capture;
+  private volatile @Nullable FakeCapture capture;
+  private Clock clock = Clock.START;
 
-  /** A capture of a stream. */
-  static final class Capture {
-    final Thread recorder = Thread.currentThread();
-    final int mode;
-    private final List<Task> tasks = new ArrayList<>();
-    private volatile boolean spoilt;
-    private volatile boolean ended;
-
-    Capture(int mode) {
-      this.mode = mode;
-    }
-
-    /** Invalidates the capture, so that it yields no graph. */
-    void spoil() {
-      spoilt = true;
-    }
-
-    boolean isSpoilt() {
-      return spoilt;
-    }
-
-    boolean isEnded() {
-      return ended;
-    }
-  }
-
-  FakeStream(int device) {
+  FakeStream(int device, int number, Races races) {
     this.device = device;
+    this.number = number;
+    this.races = races;
   }
 
   private void run() {
@@ -98,12 +82,21 @@ final class FakeStream implements AutoCloseable {
     return task;
   }
 
+  /** Adds a step, or records it. */
   synchronized void enqueue(Task task) {
-    Capture current = capture;
+    FakeCapture current = capture;
     if (current != null) {
-      current.tasks.add(task);
-      return;
+      current.add(this, task);
+    } else if (races.isEnabled()) {
+      clock = clock.join(races.host()).tick(number);
+      Races.Stamp stamp = new Races.Stamp(this, clock);
+      add(() -> races.run(stamp, task));
+    } else {
+      add(task);
     }
+  }
+
+  private void add(Task task) {
     pending.incrementAndGet();
     tasks.add(task);
     if (!running) {
@@ -112,9 +105,33 @@ final class FakeStream implements AutoCloseable {
     }
   }
 
-  /** Counts a latch down when the steps so far are done. */
-  void mark(CountDownLatch reached) {
-    enqueue(new Mark(reached));
+  /** Marks the end of the steps so far. */
+  synchronized void mark(FakePoint point) {
+    Mark mark = new Mark(point);
+    FakeCapture current = capture;
+    if (current != null) {
+      current.add(this, mark);
+    } else {
+      point.clock = clock;
+      add(mark);
+    }
+  }
+
+  /** Orders later steps after a point. */
+  synchronized void await(FakePoint point) {
+    Wait wait = new Wait(point);
+    FakeCapture current = capture;
+    if (current != null) {
+      current.add(this, wait);
+    } else {
+      clock = clock.join(point.clock);
+      add(wait);
+    }
+  }
+
+  /** Returns what comes before the next step. */
+  synchronized Clock clock() {
+    return clock;
   }
 
   synchronized boolean isIdle() {
@@ -126,23 +143,22 @@ final class FakeStream implements AutoCloseable {
   }
 
   /** Returns the capture, or null. */
-  @Nullable Capture capture() {
+  @Nullable FakeCapture capture() {
     return capture;
   }
 
   synchronized void beginCapture(int mode) {
-    capture = new Capture(mode);
+    capture = new FakeCapture(this, mode);
   }
 
-  /** Ends the capture; returns null if it was invalidated. */
-  synchronized @Nullable List<Task> endCapture() {
-    Capture ending = capture;
+  /** Takes part in a capture that began in another stream. */
+  synchronized void joinCapture(FakeCapture other) {
+    other.join(this);
+    capture = other;
+  }
+
+  synchronized void leaveCapture() {
     capture = null;
-    if (ending == null) {
-      return List.of();
-    }
-    ending.ended = true;
-    return ending.isSpoilt() ? null : List.copyOf(ending.tasks);
   }
 
   /** Runs no further steps. A thread that still waits for the stream finds it idle. */

@@ -34,7 +34,7 @@ final class FakeStreams implements StreamCalls {
     int device = fake.contexts().requireDevice(call);
     fake.requireHealthy(call);
     if (stream == DEFAULT) {
-      return defaults.computeIfAbsent(device, FakeStream::new);
+      return defaults.computeIfAbsent(device, fake::newStream);
     }
     FakeStream known = streams.get(stream);
     if (destroyed.contains(stream)) {
@@ -47,7 +47,7 @@ final class FakeStreams implements StreamCalls {
   }
 
   /** Returns the captures that have not ended. */
-  List<FakeStream.Capture> captures() {
+  List<FakeCapture> captures() {
     return streams.values().stream().map(FakeStream::capture).filter(Objects::nonNull).toList();
   }
 
@@ -64,7 +64,7 @@ final class FakeStreams implements StreamCalls {
     synchronized (priorities) {
       priorities.add(priority);
     }
-    streams.put(handle, new FakeStream(device));
+    streams.put(handle, fake.newStream(device));
     return handle;
   }
 
@@ -82,12 +82,16 @@ final class FakeStreams implements StreamCalls {
   public boolean isIdle(long stream) {
     FakeStream known = require("cuStreamQuery", stream);
     fake.graphs().requireSafe("cuStreamQuery");
-    FakeStream.Capture capture = known.capture();
+    FakeCapture capture = known.capture();
     if (capture != null) {
       capture.spoil();
       throw FakeCudaDriver.error("cuStreamQuery", FakeCudaDriver.CAPTURE_UNSUPPORTED);
     }
+    Clock clock = known.clock();
     boolean idle = known.isIdle();
+    if (idle) {
+      fake.races().saw(clock);
+    }
     fake.carryOn();
     return idle;
   }
@@ -99,7 +103,8 @@ final class FakeStreams implements StreamCalls {
   }
 
   /** Waits as the real driver does, but not forever. */
-  private static void awaitIdle(String call, FakeStream stream) {
+  private void awaitIdle(String call, FakeStream stream) {
+    Clock clock = stream.clock();
     long deadline = System.nanoTime() + PATIENCE_NANOS;
     while (!stream.isIdle()) {
       if (System.nanoTime() - deadline > 0) {
@@ -107,6 +112,7 @@ final class FakeStreams implements StreamCalls {
       }
       LockSupport.parkNanos(100_000);
     }
+    fake.races().saw(clock);
   }
 
   /** Waits until a device is idle. */
@@ -123,8 +129,9 @@ final class FakeStreams implements StreamCalls {
   @Override
   public void waitFor(long stream, long event) {
     fake.enter("cuStreamWaitEvent", hex(stream) + " " + hex(event));
-    FakeStream.Task wait = fake.events().waitTask("cuStreamWaitEvent", event);
-    require("cuStreamWaitEvent", stream).enqueue(wait);
+    if (!fake.dropsWait()) {
+      fake.events().order("cuStreamWaitEvent", event, require("cuStreamWaitEvent", stream));
+    }
   }
 
   @Override
@@ -138,6 +145,8 @@ final class FakeStreams implements StreamCalls {
     queue.enqueue(
         () -> {
           if (fake.memory().isUsable(target, bytes) && fake.memory().isUsable(source, bytes)) {
+            fake.races().read("cuMemcpyAsync", source, bytes);
+            fake.races().write("cuMemcpyAsync", target, bytes);
             at(target, bytes).copyFrom(at(source, bytes));
           } else {
             fake.fail(FakeCudaDriver.ILLEGAL_ADDRESS);
@@ -152,6 +161,7 @@ final class FakeStreams implements StreamCalls {
         .enqueue(
             () -> {
               if (fake.memory().isUsable(target, bytes)) {
+                fake.races().write("cuMemsetD8Async", target, bytes);
                 at(target, bytes).fill(value);
               } else {
                 fake.fail(FakeCudaDriver.ILLEGAL_ADDRESS);
