@@ -31,8 +31,9 @@ import java.util.concurrent.atomic.AtomicInteger;
  * the backward pass. That stream waits for the streams that were current when the bucket's
  * gradients were marked; {@link #await} lets the caller's current stream wait for it, and returns
  * before the device is done. The program must order the streams of a step's backward pass after
- * that of the previous {@link #await}. {@link ReducerOptions#withoutOverlap} says what is different
- * without such a stream.
+ * that of the previous {@link #await}. After two steps, a whole step can be captured into a CUDA
+ * graph, from zeroing to the optimizer. {@link ReducerOptions#withoutOverlap} says what is
+ * different without such a stream.
  */
 public final class GradientReducer implements AutoCloseable {
   private final ProcessGroup group;
@@ -140,11 +141,16 @@ public final class GradientReducer implements AutoCloseable {
    * @param index the index of the parameter
    * @throws GradientException if the gradient was already marked in this pass, another reducer of
    *     the group is in a step, or the reducer has failed
+   * @throws IllegalStateException if the current stream is being captured into a graph, and this
+   *     step cannot be, as the message says; the reducer stays usable
    * @throws IndexOutOfBoundsException if there is no such parameter
    */
   public void ready(int index) {
     checked(index);
     check();
+    if (isSynchronizing() && !marks.isBegun()) {
+      sequence.requireCapturable();
+    }
     if (!marks.mark(index)) {
       throw failed(
           "step %d: the gradient of %s was marked twice"
@@ -202,6 +208,9 @@ public final class GradientReducer implements AutoCloseable {
 
   private void awaitMeans() {
     long since = System.nanoTime();
+    if (!marks.isBegun()) {
+      sequence.requireCapturable();
+    }
     if (marks.begin()) {
       begin();
       clock.ready();

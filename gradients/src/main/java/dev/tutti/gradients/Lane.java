@@ -40,9 +40,15 @@ final class Lane {
     stream.waitFor(earlier);
   }
 
-  /** Orders later work in the calling thread's current stream after that of the reducer. */
+  /**
+   * Orders later work in the calling thread's current stream after that of the reducer. A stream
+   * that is being captured came after it before the capture; no order may lead into one.
+   */
   void beforeCurrent() {
-    current().waitFor(stream);
+    DeviceStream current = current();
+    if (!current.isCapturing() || stream.isCapturing()) {
+      current.waitFor(stream);
+    }
   }
 
   /** Keeps a tensor's memory, once it is freed, until the reducer's work on it is done. */

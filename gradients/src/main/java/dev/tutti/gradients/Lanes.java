@@ -91,6 +91,16 @@ final class Lanes implements AutoCloseable {
     return null;
   }
 
+  /** Tells whether the calling thread's current stream of a device is being captured. */
+  boolean isCapturing() {
+    for (Lane lane : lanes) {
+      if (lane.current().isCapturing()) {
+        return true;
+      }
+    }
+    return false;
+  }
+
   /** Orders later work of the reducer after that in the calling thread's current streams. */
   void afterCurrent() {
     for (Lane lane : lanes) {
