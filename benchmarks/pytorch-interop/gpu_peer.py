@@ -1,6 +1,6 @@
 """A rank of a job on GPUs whose other ranks may be Tutti's; the same as GpuPeer.java.
 
-python3 gpu_peer.py BACKEND [lazy] [sums] [messages] [groups] [exchanges] [sparse] [empty] [host] [loss] [record];
+python3 gpu_peer.py BACKEND [lazy] [sums] [messages] [groups] [exchanges] [uneven] [sparse] [empty] [host] [loss] [record];
 with lazy, NCCL connects in the first operation; the other words say what to do after the sums or, with sums among them, in which
 order. With host, sums of host tensors come between sums on the device. With loss, the rank of PyTorch kills itself during messages.
 With record, all ranks but rank 1 begin a sum; then each writes its flight record to PREFIX + rank and ends, where PREFIX is the
@@ -139,6 +139,20 @@ def exchanges():
     say("exchanges exact")
 
 
+def uneven():
+    rows = [0 if r == 1 else COUNT - 1001 * r for r in range(size)]
+    got = [filled(count, -1) for count in rows]
+    dist.all_gather(got, filled(rows[rank], rank))
+    for r in range(size):
+        require_filled(got[r], r)
+    own = filled(rows[rank], -1)
+    dist.reduce_scatter(own, [filled(rows[r], 10 * r + rank) for r in range(size)])
+    require_filled(own, 10 * rank * size + size * (size - 1) // 2)
+    dist.reduce_scatter(own, [filled(rows[r], 10 * r + rank) for r in range(size)], op=dist.ReduceOp.MAX)
+    require_filled(own, 10 * rank + size - 1)
+    say("uneven parts exact")
+
+
 def sparse():
     places, row = 1000, 3
     dense = torch.zeros(places, row)
@@ -221,7 +235,7 @@ dist.init_process_group(
     **options,
 )
 rank, size = dist.get_rank(), dist.get_world_size()
-tasks = {t.__name__: t for t in [sums, messages, groups, exchanges, sparse, empty, host, loss, record]}
+tasks = {t.__name__: t for t in [sums, messages, groups, exchanges, uneven, sparse, empty, host, loss, record]}
 for what in wanted if "sums" in wanted else ["sums", *wanted]:
     if what != "lazy":
         tasks[what]()

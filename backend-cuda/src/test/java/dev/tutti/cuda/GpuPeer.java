@@ -1,6 +1,7 @@
 package dev.tutti.cuda;
 
 import dev.tutti.CallOptions;
+import dev.tutti.DType;
 import dev.tutti.Device;
 import dev.tutti.GroupOptions;
 import dev.tutti.ProcessGroup;
@@ -8,6 +9,7 @@ import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
 import dev.tutti.Work;
+import dev.tutti.spi.Staging;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -24,11 +26,11 @@ import java.util.stream.IntStream;
  * benchmarks/pytorch-interop/gpu_peer.py} is its Python counterpart. The environment defines the
  * rank. The first argument names the backend, and the others request further checks: {@code
  * messages} in order and in batches, {@code groups} of some of the ranks, {@code exchanges} with
- * the other collectives, {@code sparse} tensors, {@code empty} ones, sums of {@code host} tensors
- * between those on the device, {@code loss} of a rank during messages (a PyTorch rank, or the one
- * named by the property {@code lost}, by the signal in {@code signal}), a {@code record} in which
- * rank 1 lacks the last sum, an {@code exit} of all ranks but rank 1 during such a sum, and {@code
- * tags}, which {@code nccl} does not support.
+ * the other collectives, {@code uneven} parts, {@code sparse} tensors, {@code empty} ones, sums of
+ * {@code host} tensors between those on the device, {@code loss} of a rank during messages (a
+ * PyTorch rank, or the one named by the property {@code lost}, by the signal in {@code signal}), a
+ * {@code record} in which rank 1 lacks the last sum, an {@code exit} of all ranks but rank 1 during
+ * such a sum, and {@code tags}, which {@code nccl} does not support.
  */
 final class GpuPeer {
   private static final int COUNT = 1_000_003;
@@ -56,6 +58,7 @@ final class GpuPeer {
           case "groups" -> groups(group, device);
           case "tags" -> tags(group, device);
           case "exchanges" -> exchanges(group, device);
+          case "uneven" -> uneven(group, device);
           case "sparse" -> sparse(group, device);
           case "empty" -> empty(group, device);
           case "host" -> host(group, device);
@@ -280,6 +283,31 @@ final class GpuPeer {
     group.allReduce(most, ReduceOp.MAX);
     requireFilled("maximum", device, most, size - 1);
     System.out.println("Java rank " + rank + " of " + size + ": exchanges exact");
+  }
+
+  /** Gathers, and reduces and scatters, rows of which the ranks have unequal numbers. */
+  private static void uneven(ProcessGroup group, CudaDevice device) {
+    int rank = group.rank();
+    int size = group.size();
+    long[] splits = new long[size];
+    Arrays.setAll(splits, r -> r == 1 ? 0 : COUNT - 1001L * r);
+    int total = Math.toIntExact(Arrays.stream(splits).sum());
+    int own = Math.toIntExact(splits[rank]);
+    Tensor gathered = filled(device, total, -1);
+    group.allGatherInto(gathered, filled(device, own, rank), splits);
+    requireEach("all-gather", device, Staging.splitRows(gathered, splits), r -> r);
+    Tensor rows = Tensor.allocate(DType.INT32, total);
+    List<Tensor> parts = Staging.splitRows(rows, splits);
+    for (int r = 0; r < size; r++) {
+      parts.get(r).fill(10 * r + rank);
+    }
+    Tensor whole = device.tensors().copyOf(rows);
+    Tensor sum = filled(device, own, -1);
+    group.reduceScatterInto(sum, whole, splits, ReduceOp.SUM);
+    requireFilled("reduce-scatter", device, sum, 10 * rank * size + size * (size - 1) / 2);
+    group.reduceScatter(sum, Staging.splitRows(whole, splits), ReduceOp.MAX);
+    requireFilled("maximum of a list", device, sum, 10 * rank + size - 1);
+    System.out.println("Java rank " + rank + " of " + size + ": uneven parts exact");
   }
 
   private static List<Tensor> each(CudaDevice device, int size, IntUnaryOperator value) {

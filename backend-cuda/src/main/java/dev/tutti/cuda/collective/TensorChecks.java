@@ -3,10 +3,21 @@ package dev.tutti.cuda.collective;
 import dev.tutti.Tensor;
 import dev.tutti.cuda.CudaDevice;
 import dev.tutti.spi.Operation;
+import java.util.List;
 
 /** Checks that reject tensors that a group on a device cannot use. */
 public final class TensorChecks {
   private TensorChecks() {}
+
+  /** Tells whether tensors have unequal numbers of elements. */
+  public static boolean areUnequal(List<Tensor> tensors) {
+    for (Tensor tensor : tensors) {
+      if (tensor.numel() != tensors.get(0).numel()) {
+        return true;
+      }
+    }
+    return false;
+  }
 
   /**
    * Throws if a tensor is on another device, or its memory was freed.

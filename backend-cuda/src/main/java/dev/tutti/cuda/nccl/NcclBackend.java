@@ -194,6 +194,10 @@ public final class NcclBackend implements Backend {
     long to = address(op, output);
     check(op, inputs);
     reductions.requireReducible(op, output, reduceOp);
+    if (TensorChecks.areUnequal(inputs)) {
+      launcher.put(op, reductions.ofEach(op, to, inputs, reduceOp));
+      return;
+    }
     long bytes = output.byteSize();
     if (bytes == 0) {
       return;
@@ -213,6 +217,10 @@ public final class NcclBackend implements Backend {
   public void allGather(Operation op, List<Tensor> outputs, Tensor input) {
     long from = address(op, input);
     check(op, outputs);
+    if (TensorChecks.areUnequal(outputs)) {
+      exchanges.allGather(op, outputs, from);
+      return;
+    }
     long bytes = input.byteSize();
     if (bytes == 0) {
       return;

@@ -26,6 +26,28 @@ final class NcclExchanges {
   }
 
   /**
+   * Gathers parts of unequal size by a broadcast of each, as one group, in the order of c10d.
+   *
+   * @param from the address of this rank's part
+   */
+  void allGather(Operation op, List<Tensor> outputs, long from) {
+    launcher.put(
+        op,
+        (nccl, handle, stream) -> {
+          int first = NcclResult.SUCCESS;
+          for (int r = 0; r < size; r++) {
+            long to = outputs.get(r).segment().address();
+            long bytes = outputs.get(r).byteSize();
+            if (bytes > 0) {
+              int result = nccl.broadcast(r == rank ? from : to, to, bytes, r, handle, stream);
+              first = NcclResult.firstFailure(first, result);
+            }
+          }
+          return first;
+        });
+  }
+
+  /**
    * Gathers one tensor of each rank on the root.
    *
    * @param outputs on the root, one tensor for each rank

@@ -59,6 +59,33 @@ final class NcclReductions {
     };
   }
 
+  /**
+   * Returns the NCCL calls that reduce each of several tensors to the rank of its number, as one
+   * group, in the order of c10d.
+   *
+   * @param output the address for this rank's result
+   * @throws UnsupportedOperationException if NCCL does not support the reduction
+   */
+  NcclLauncher.Call ofEach(Operation op, long output, List<Tensor> inputs, ReduceOp reduceOp) {
+    requireReducible(op, inputs.get(0), reduceOp);
+    return (nccl, handle, stream) -> {
+      int first = NcclResult.SUCCESS;
+      for (int r = 0; r < inputs.size(); r++) {
+        if (inputs.get(r).numel() > 0) {
+          int root = r;
+          long from = inputs.get(r).segment().address();
+          long to = r == rank ? output : from;
+          Call reduce =
+              (same, count, type, operator, own, queue) ->
+                  same.reduce(from, to, count, type, operator, root, own, queue);
+          int result = run(nccl, handle, stream, inputs.get(r), reduceOp, reduce);
+          first = NcclResult.firstFailure(first, result);
+        }
+      }
+      return first;
+    };
+  }
+
   private static int reduceToAll(
       NcclCalls nccl, long handle, long stream, Tensor tensor, ReduceOp reduceOp) {
     long address = tensor.segment().address();

@@ -60,7 +60,11 @@ public final class NcclBackendProvider extends DeviceProvider {
 
   private static Capabilities capabilitiesOfAll() {
     Capabilities all =
-        capabilities(NcclTypes::isReducible, Feature.STREAM_ORDERED, Feature.DETECTS_DEAD_PEERS)
+        capabilities(
+                NcclTypes::isReducible,
+                Feature.UNEVEN_PARTS,
+                Feature.STREAM_ORDERED,
+                Feature.DETECTS_DEAD_PEERS)
             .without(OpType.RECV_ANY_SOURCE);
     EnumSet<ReduceOp.Kind> operators = EnumSet.copyOf(all.reduceOps());
     operators.removeIf(kind -> !NcclTypes.has(kind));
