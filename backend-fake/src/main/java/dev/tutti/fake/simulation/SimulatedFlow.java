@@ -26,7 +26,7 @@ final class SimulatedFlow {
   private final ConnectionEnd from;
   private final ConnectionEnd to;
   private final byte[] ring;
-  private final Queue<Runnable> events = new ArrayDeque<>();
+  private final Queue<Event> events = new ArrayDeque<>();
   private long head;
   private long arrived;
   private long tail;
@@ -34,6 +34,13 @@ final class SimulatedFlow {
   private long lastAt;
   private boolean stalls;
   private int stallCount;
+
+  /**
+   * What happens at the receiver.
+   *
+   * @param loses whether a reset may overtake it
+   */
+  private record Event(boolean loses, Runnable action) {}
 
   SimulatedFlow(NetworkTime network, SimulatedLink link, ConnectionEnd from, ConnectionEnd to) {
     this.network = network;
@@ -67,7 +74,7 @@ final class SimulatedFlow {
     while (left > 0) {
       int part = some(left, 1);
       left -= part;
-      transmit(part, () -> arrive(part));
+      transmit(part, true, () -> arrive(part));
     }
     return count;
   }
@@ -101,21 +108,35 @@ final class SimulatedFlow {
     return most > whole && network.choose(SELDOM) == 0 ? 1 + network.choose(most) : most;
   }
 
-  /** Lets the receiver lose what it has not read yet. */
-  void purge() {
-    head = arrived;
+  /** Ends the flow after all that was sent before. */
+  void finish(Runnable action) {
+    transmit(0, true, action);
+  }
+
+  /** Sends what has no bytes, and is not lost. */
+  void signal(Runnable action) {
+    transmit(0, false, action);
+  }
+
+  /** Resets the connection; may overtake what has not arrived. */
+  void reset(Runnable action) {
+    if (network.choose(2) == 0) {
+      events.removeIf(Event::loses);
+    }
+    transmit(0, false, action);
   }
 
   /**
    * Sends something after all that was sent before.
    *
    * @param bytes its length
-   * @param event what happens at the receiver
+   * @param loses whether a reset may overtake it
+   * @param action what happens at the receiver
    */
-  void transmit(int bytes, Runnable event) {
+  private void transmit(int bytes, boolean loses, Runnable action) {
     long now = network.nowNanos();
     lastAt = Math.max(lastAt, now + network.delayNanos()) + link.nanosOf(bytes);
-    events.add(event);
+    events.add(new Event(loses, action));
     if (!stalls) {
       network.after(lastAt - now, this::arrive);
     }
@@ -129,9 +150,9 @@ final class SimulatedFlow {
       stall();
       return;
     }
-    Runnable event = events.poll();
+    Event event = events.poll();
     if (event != null) {
-      event.run();
+      event.action.run();
       to.changed();
     }
   }

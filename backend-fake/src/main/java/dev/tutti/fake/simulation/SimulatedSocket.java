@@ -55,6 +55,9 @@ final class SimulatedSocket extends SocketChannel implements SimulatedChannel, C
   /** Why the connection has broken; empty while it has not. */
   private String broken = "";
 
+  /** Whether a write was told why. */
+  private boolean told;
+
   private boolean inputEnded;
   private boolean inputShut;
   private boolean outputShut;
@@ -97,7 +100,7 @@ final class SimulatedSocket extends SocketChannel implements SimulatedChannel, C
     remote = client.local;
     host.add(this);
     join(client, this);
-    client.in().transmit(0, client::established);
+    client.in().signal(client::established);
   }
 
   @Override
@@ -243,10 +246,13 @@ final class SimulatedSocket extends SocketChannel implements SimulatedChannel, C
     if (flow.available() > 0) {
       return flow.read(target);
     }
+    if (inputEnded || told) {
+      return -1;
+    }
     if (!broken.isEmpty()) {
       throw new SocketException(broken);
     }
-    return inputEnded ? -1 : 0;
+    return 0;
   }
 
   @Override
@@ -275,11 +281,23 @@ final class SimulatedSocket extends SocketChannel implements SimulatedChannel, C
         throw new ClosedChannelException();
       }
       if (!broken.isEmpty()) {
-        throw new IOException(broken.equals(RESET) ? RESET + " by peer" : broken);
+        throw new IOException(failureOfWrite());
       }
       int _ = out().write(source);
     } while (isBlocking() && source.hasRemaining());
     return source.position() - start;
+  }
+
+  /** A write is told of a reset once, and only if nobody was told before. */
+  private String failureOfWrite() {
+    if (!broken.equals(RESET)) {
+      return broken;
+    }
+    if (inputEnded || told) {
+      return "Broken pipe";
+    }
+    told = true;
+    return RESET + " by peer";
   }
 
   @Override
@@ -313,7 +331,7 @@ final class SimulatedSocket extends SocketChannel implements SimulatedChannel, C
 
   private void finish() {
     SimulatedSocket other = Objects.requireNonNull(peer);
-    out().transmit(0, other::inputEnds);
+    out().finish(other::inputEnds);
   }
 
   private void inputEnds() {
@@ -323,7 +341,7 @@ final class SimulatedSocket extends SocketChannel implements SimulatedChannel, C
   @Override
   public void refuse() {
     SimulatedSocket other = Objects.requireNonNull(peer);
-    out().transmit(0, other::reset);
+    out().reset(other::reset);
   }
 
   /** Notes that the other end has reset the connection. */
@@ -331,9 +349,6 @@ final class SimulatedSocket extends SocketChannel implements SimulatedChannel, C
     if (broken.isEmpty() && isOpen()) {
       network.note(this + " is reset");
       breaks(RESET);
-      if (network.choose(2) == 0) {
-        in().purge();
-      }
     }
   }
 
@@ -350,23 +365,30 @@ final class SimulatedSocket extends SocketChannel implements SimulatedChannel, C
   @Override
   protected void implCloseSelectableChannel() {
     host.remove(this);
-    boolean hard = true;
-    SimulatedFlow sends = out;
-    if (sends != null && broken.isEmpty()) {
-      hard =
-          in().available() > 0
-              || Integer.valueOf(0).equals(options.get(StandardSocketOptions.SO_LINGER));
-      if (hard) {
-        refuse();
-      } else if (!outputShut) {
-        finish();
-      }
+    boolean waits = false;
+    if (out != null && broken.isEmpty()) {
+      waits = !endConnection() && !inputEnded;
     }
     Binding own = binding;
     if (own != null) {
-      host.ports().release(own, !hard && !inputEnded);
+      host.ports().release(own, waits);
     }
     watchers.changed();
+  }
+
+  /** Ends the connection as the JDK and Linux do; returns whether by a reset. */
+  private boolean endConnection() {
+    boolean aborts = Integer.valueOf(0).equals(options.get(StandardSocketOptions.SO_LINGER));
+    // The JDK cannot close a channel that a selector knows yet, and ends its output meanwhile.
+    boolean ends = !aborts && !outputShut && (isRegistered() && !isBlocking());
+    boolean resets = aborts || in().available() > 0;
+    if (ends || !(resets || outputShut)) {
+      finish();
+    }
+    if (resets) {
+      refuse();
+    }
+    return resets;
   }
 
   @Override

@@ -30,6 +30,13 @@ public @interface Simulated {
   /** The number of seeds, which are 0, 1 and so on. */
   int seeds() default 10;
 
+  /** A test class with something to do in the simulation before and after each test that passes. */
+  interface Fixture {
+    void open() throws Exception;
+
+    void close() throws Exception;
+  }
+
   /** Makes an invocation for each seed. */
   final class Seeds implements TestTemplateInvocationContextProvider {
     @Override
@@ -73,7 +80,13 @@ public @interface Simulated {
       Simulation.run(
           seed,
           () -> {
-            Void _ = invocation.proceed();
+            if (call.getTarget().orElseThrow() instanceof Fixture fixture) {
+              fixture.open();
+              Void _ = invocation.proceed();
+              fixture.close();
+            } else {
+              Void _ = invocation.proceed();
+            }
           });
     }
   }

@@ -6,6 +6,7 @@ import dev.tutti.store.JobToken;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
+import java.nio.channels.spi.SelectorProvider;
 import java.util.ArrayDeque;
 import java.util.LinkedHashSet;
 import java.util.List;
@@ -27,6 +28,7 @@ final class ConnectionPool implements AutoCloseable {
   private final JobToken token;
   private final @Nullable SSLContext tls;
   private final Time time;
+  private final SelectorProvider channels;
   private final Set<TcpConnection> open = new LinkedHashSet<>();
   private final ArrayDeque<TcpConnection> idle = new ArrayDeque<>();
   private volatile @Nullable InetSocketAddress server;
@@ -38,6 +40,7 @@ final class ConnectionPool implements AutoCloseable {
     this.token = server.token();
     this.tls = server.tls();
     this.time = server.time();
+    this.channels = server.channels();
   }
 
   Time time() {
@@ -79,7 +82,8 @@ final class ConnectionPool implements AutoCloseable {
   /** Opens a connection, and proves the token on it if there is one. */
   private TcpConnection open(InetSocketAddress address, long connectBy, long deadline)
       throws IOException {
-    TcpConnection connection = TcpConnection.open(address, tls, connectBy, deadline, time);
+    TcpConnection connection =
+        TcpConnection.open(channels.openSocketChannel(), address, tls, connectBy, deadline, time);
     register(connection);
     if (token.isSet()) {
       try {

@@ -102,7 +102,7 @@ final class ServerLoop implements Runnable {
     this.clients =
         new ServerClients(port, token, tls != null, stuckNanos, awaited, refusals, log, time);
     this.relief = new MemoryRelief(memory, clients);
-    this.selector = Selector.open();
+    this.selector = listener.provider().openSelector();
     this.commands = new ServerCommands(instance, refusals, this::touch, joined, memory.table());
     try {
       acceptor = new Acceptor(listener, selector, port, token, tls, memory, clients, log, time);

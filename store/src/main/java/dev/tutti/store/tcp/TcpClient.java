@@ -10,6 +10,7 @@ import dev.tutti.store.table.Arguments;
 import dev.tutti.store.table.Locks;
 import java.io.EOFException;
 import java.io.IOException;
+import java.net.SocketException;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
@@ -180,7 +181,7 @@ final class TcpClient implements AutoCloseable {
         throw ForeignServerException.of(length);
       }
       return connection.readBytes(length, deadline);
-    } catch (EOFException e) {
+    } catch (EOFException | SocketException e) {
       if (connection.hasAlert()) {
         throw ForeignServerException.ofTls();
       }

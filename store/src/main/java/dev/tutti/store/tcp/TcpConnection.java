@@ -89,6 +89,8 @@ final class TcpConnection implements AutoCloseable {
   /**
    * Connects, and puts the greeting of the protocol before the first request.
    *
+   * @param channel a new channel, which is closed if this fails
+   * @param server the address of the server
    * @param tls the context for encryption; null for a plain connection
    * @param connectBy when the server must have accepted the connection
    * @param deadline when it must be encrypted, too
@@ -99,13 +101,6 @@ final class TcpConnection implements AutoCloseable {
    * @throws IOException if connecting fails
    */
   static TcpConnection open(
-      InetSocketAddress server, @Nullable SSLContext tls, long connectBy, long deadline, Time time)
-      throws IOException {
-    return open(SocketChannel.open(), server, tls, connectBy, deadline, time);
-  }
-
-  /** Does the same with a new channel, which it closes if it fails. */
-  static TcpConnection open(
       SocketChannel channel,
       InetSocketAddress server,
       @Nullable SSLContext tls,
@@ -115,7 +110,7 @@ final class TcpConnection implements AutoCloseable {
       throws IOException {
     Selector selector = null;
     try {
-      selector = Selector.open();
+      selector = channel.provider().openSelector();
       channel.configureBlocking(false);
       channel.setOption(StandardSocketOptions.TCP_NODELAY, true);
       KeepAlive.set(channel);

@@ -61,10 +61,7 @@ public final class TcpStore implements Store {
   /** Does the same, and tells why attempts to reach the server fail. */
   TcpStore(TcpStoreOptions options, Consumer<String> failedAttempts) {
     long deadline = Arguments.deadline(options.time(), Arguments.nanos(options.timeout()));
-    TcpStoreServer started =
-        options.server()
-            ? new TcpStoreServer(options.port(), options.token(), options.tls(), options.time())
-            : null;
+    TcpStoreServer started = options.server() ? new TcpStoreServer(options) : null;
     TcpClient connected = null;
     try {
       this.options = options;

@@ -6,6 +6,7 @@ import dev.tutti.spi.Time;
 import dev.tutti.store.JobToken;
 import dev.tutti.store.net.Loopback;
 import dev.tutti.tls.TlsSettings;
+import java.nio.channels.spi.SelectorProvider;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
@@ -27,6 +28,7 @@ public final class TcpStoreOptions {
   private final JobToken token;
   private final @Nullable SSLContext tls;
   private final Time time;
+  private final SelectorProvider channels;
 
   /**
    * Creates options.
@@ -43,7 +45,8 @@ public final class TcpStoreOptions {
       Duration timeout,
       JobToken token,
       @Nullable SSLContext tls,
-      Time time) {
+      Time time,
+      SelectorProvider channels) {
     Objects.requireNonNull(timeout, "timeout");
     Objects.requireNonNull(token, "token");
     if (host.isEmpty()) {
@@ -64,6 +67,7 @@ public final class TcpStoreOptions {
     this.token = token;
     this.tls = tls;
     this.time = time;
+    this.channels = channels;
   }
 
   /**
@@ -83,13 +87,23 @@ public final class TcpStoreOptions {
         Store.DEFAULT_TIMEOUT,
         JobToken.fromEnvironment(),
         TlsSettings.load(Settings.fromEnvironment()),
-        Time.SYSTEM);
+        Time.SYSTEM,
+        SelectorProvider.provider());
   }
 
   /** Returns these options for one more client of this process, which is not counted. */
   TcpStoreOptions ofClient(int serverPort) {
     return new TcpStoreOptions(
-        server ? Loopback.host() : host, serverPort, false, 0, false, timeout, token, tls, time);
+        server ? Loopback.host() : host,
+        serverPort,
+        false,
+        0,
+        false,
+        timeout,
+        token,
+        tls,
+        time,
+        channels);
   }
 
   /**
@@ -99,7 +113,7 @@ public final class TcpStoreOptions {
    */
   public TcpStoreOptions withServer(boolean server) {
     return new TcpStoreOptions(
-        host, port, server, worldSize, waitForWorkers, timeout, token, tls, time);
+        host, port, server, worldSize, waitForWorkers, timeout, token, tls, time, channels);
   }
 
   /**
@@ -109,7 +123,7 @@ public final class TcpStoreOptions {
    */
   public TcpStoreOptions withWorldSize(int worldSize) {
     return new TcpStoreOptions(
-        host, port, server, worldSize, waitForWorkers, timeout, token, tls, time);
+        host, port, server, worldSize, waitForWorkers, timeout, token, tls, time, channels);
   }
 
   /**
@@ -120,7 +134,7 @@ public final class TcpStoreOptions {
    */
   public TcpStoreOptions withWaitForWorkers(boolean waitForWorkers) {
     return new TcpStoreOptions(
-        host, port, server, worldSize, waitForWorkers, timeout, token, tls, time);
+        host, port, server, worldSize, waitForWorkers, timeout, token, tls, time, channels);
   }
 
   /**
@@ -130,7 +144,7 @@ public final class TcpStoreOptions {
    */
   public TcpStoreOptions withTimeout(Duration timeout) {
     return new TcpStoreOptions(
-        host, port, server, worldSize, waitForWorkers, timeout, token, tls, time);
+        host, port, server, worldSize, waitForWorkers, timeout, token, tls, time, channels);
   }
 
   /**
@@ -141,7 +155,7 @@ public final class TcpStoreOptions {
    */
   public TcpStoreOptions withToken(JobToken token) {
     return new TcpStoreOptions(
-        host, port, server, worldSize, waitForWorkers, timeout, token, tls, time);
+        host, port, server, worldSize, waitForWorkers, timeout, token, tls, time, channels);
   }
 
   /**
@@ -152,7 +166,7 @@ public final class TcpStoreOptions {
    */
   public TcpStoreOptions withTls(@Nullable SSLContext tls) {
     return new TcpStoreOptions(
-        host, port, server, worldSize, waitForWorkers, timeout, token, tls, time);
+        host, port, server, worldSize, waitForWorkers, timeout, token, tls, time, channels);
   }
 
   /**
@@ -162,7 +176,17 @@ public final class TcpStoreOptions {
    */
   public TcpStoreOptions withTime(Time time) {
     return new TcpStoreOptions(
-        host, port, server, worldSize, waitForWorkers, timeout, token, tls, time);
+        host, port, server, worldSize, waitForWorkers, timeout, token, tls, time, channels);
+  }
+
+  /**
+   * Returns these options with channels of another kind.
+   *
+   * @param channels opens the channels of client and server, by default those of the system
+   */
+  public TcpStoreOptions withChannels(SelectorProvider channels) {
+    return new TcpStoreOptions(
+        host, port, server, worldSize, waitForWorkers, timeout, token, tls, time, channels);
   }
 
   /**
@@ -222,6 +246,11 @@ public final class TcpStoreOptions {
     return time;
   }
 
+  /** Returns what opens the channels of client and server. */
+  public SelectorProvider channels() {
+    return channels;
+  }
+
   @Override
   public boolean equals(@Nullable Object other) {
     return other instanceof TcpStoreOptions options && values().equals(options.values());
@@ -235,11 +264,12 @@ public final class TcpStoreOptions {
   @Override
   public String toString() {
     return ("TcpStoreOptions[host=%s, port=%s, server=%s, worldSize=%s, waitForWorkers=%s,"
-            + " timeout=%s, token=%s, tls=%s, time=%s]")
+            + " timeout=%s, token=%s, tls=%s, time=%s, channels=%s]")
         .formatted(values().toArray());
   }
 
   private List<@Nullable Object> values() {
-    return Arrays.asList(host, port, server, worldSize, waitForWorkers, timeout, token, tls, time);
+    return Arrays.asList(
+        host, port, server, worldSize, waitForWorkers, timeout, token, tls, time, channels);
   }
 }

@@ -18,6 +18,7 @@ import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.StandardSocketOptions;
 import java.nio.channels.ServerSocketChannel;
+import java.nio.channels.spi.SelectorProvider;
 import java.time.Duration;
 import java.util.HexFormat;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -94,11 +95,12 @@ public final class TcpStoreServer implements AutoCloseable {
    */
   public TcpStoreServer(
       @Nullable InetAddress address, int port, JobToken token, @Nullable SSLContext tls) {
-    this(address, port, token, tls, Time.SYSTEM);
+    this(address, port, token, tls, Time.SYSTEM, SelectorProvider.provider());
   }
 
-  TcpStoreServer(int port, JobToken token, @Nullable SSLContext tls, Time time) {
-    this(null, port, token, tls, time);
+  /** Starts a server for its own process, on all addresses. */
+  TcpStoreServer(TcpStoreOptions options) {
+    this(null, options.port(), options.token(), options.tls(), options.time(), options.channels());
   }
 
   TcpStoreServer(
@@ -106,16 +108,19 @@ public final class TcpStoreServer implements AutoCloseable {
       int port,
       JobToken token,
       @Nullable SSLContext tls,
-      Time time) {
+      Time time,
+      SelectorProvider channels) {
     this.time = time;
     if (port < 0 || port > 0xffff) {
       throw new IllegalArgumentException("port must be 0 to 65535: " + port);
     }
     InetSocketAddress wanted =
         address == null ? new InetSocketAddress(port) : new InetSocketAddress(address, port);
-    ServerSocketChannel listener = listen(wanted, time);
+    ServerSocketChannel listener = listen(wanted, time, channels);
+    InetSocketAddress local;
     try {
-      this.port = listener.socket().getLocalPort();
+      local = (InetSocketAddress) listener.getLocalAddress();
+      this.port = local.getPort();
       this.loop =
           new ServerLoop(
               listener,
@@ -131,7 +136,7 @@ public final class TcpStoreServer implements AutoCloseable {
       throw closing(listener, new StoreException("cannot start a store server: " + e, e));
     }
     this.thread = time.start("tutti-st", loop);
-    if (!token.isSet() && tls == null && !listener.socket().getInetAddress().isLoopbackAddress()) {
+    if (!token.isSet() && tls == null && !local.getAddress().isLoopbackAddress()) {
       LOG.log(
           Level.WARNING,
           "store server on port %d accepts any client that reaches it; %s is not set"
@@ -139,10 +144,11 @@ public final class TcpStoreServer implements AutoCloseable {
     }
   }
 
-  private static ServerSocketChannel listen(InetSocketAddress wanted, Time time) {
+  private static ServerSocketChannel listen(
+      InetSocketAddress wanted, Time time, SelectorProvider channels) {
     ServerSocketChannel listener;
     try {
-      listener = ServerSocketChannel.open();
+      listener = channels.openServerSocketChannel();
     } catch (IOException e) {
       throw new StoreConnectionException("cannot open a socket for a store server: " + e, e);
     }

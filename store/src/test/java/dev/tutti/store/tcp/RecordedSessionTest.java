@@ -42,7 +42,7 @@ class RecordedSessionTest {
           replies++;
         }
       }
-      client.socket.shutdownOutput();
+      client.endOutput();
       client.expectEnd();
     }
     assertThat(replies).isEqualTo(18);
@@ -57,10 +57,10 @@ class RecordedSessionTest {
         RawClient client = RawClient.connect(server.port())) {
       for (int start = 0; start < requests.length; start += piece) {
         int length = Math.min(piece, requests.length - start);
-        client.socket.getOutputStream().write(requests, start, length);
+        client.send(requests, start, length);
       }
       client.expect(HexFormat.ofDelimiter(" ").formatHex(replies));
-      client.socket.shutdownOutput();
+      client.endOutput();
       client.expectEnd();
     }
   }

@@ -13,11 +13,11 @@ import dev.tutti.store.JobToken;
 import dev.tutti.store.ManualTime;
 import dev.tutti.store.ManualTime.Passing;
 import java.io.IOException;
-import java.io.OutputStream;
 import java.net.Inet6Address;
 import java.net.InetAddress;
 import java.net.NetworkInterface;
 import java.net.SocketException;
+import java.nio.channels.spi.SelectorProvider;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -100,7 +100,7 @@ class TcpStoreServerTest {
   void dropsAClientThatSendsNoRequest(String hex, String reason) throws IOException {
     try (RawClient client = RawClient.connect(server.port()).send(hex)) {
       client.expectEnd();
-      log.await(server.port(), "drops client 127.0.0.1:" + client.socket.getLocalPort() + ":");
+      log.await(server.port(), "drops client 127.0.0.1:" + client.port() + ":");
       log.await(server.port(), reason);
     }
   }
@@ -121,17 +121,16 @@ class TcpStoreServerTest {
     try (RawClient client = RawClient.greeted(server.port())) {
       client.send(request(Wire.SET, key, value)).send(request(Wire.GET, key));
       client.expect("00 00 80 00 00 00 00 00");
-      byte[] got = client.socket.getInputStream().readNBytes(value.length);
+      byte[] got = client.read(value.length);
       assertThat(got).isEqualTo(value);
       client.send(request(Wire.CHECK, (long) Store.MAX_KEYS));
       byte[] one = request(0, key.substring(0, 2));
-      OutputStream out = client.socket.getOutputStream();
       byte[] many = new byte[(one.length - 1) * 1024];
       for (int i = 0; i < 1024; i++) {
         System.arraycopy(one, 1, many, i * (one.length - 1), one.length - 1);
       }
       for (int i = 0; i < Store.MAX_KEYS / 1024; i++) {
-        out.write(many);
+        client.send(many);
       }
       client.expect("01");
     }
@@ -165,7 +164,7 @@ class TcpStoreServerTest {
     for (int length = 1; length < request.length; length++) {
       try (RawClient client = RawClient.greeted(server.port())) {
         client.send(Arrays.copyOf(request, length));
-        client.socket.shutdownOutput();
+        client.endOutput();
         client.expectEnd();
       }
     }
@@ -178,10 +177,9 @@ class TcpStoreServerTest {
     good.check(List.of("big"));
     try (RawClient client = RawClient.greeted(server.port())) {
       client.send(request(Wire.GET, "/big")).send(request(Wire.PING)).send("05 06 07 08");
-      client.socket.shutdownOutput();
+      client.endOutput();
       client.expect("00 00 80 00 00 00 00 00");
-      assertThat(client.socket.getInputStream().readNBytes(Store.MAX_VALUE_BYTES))
-          .hasSize(Store.MAX_VALUE_BYTES);
+      assertThat(client.read(Store.MAX_VALUE_BYTES)).hasSize(Store.MAX_VALUE_BYTES);
       client.expect("05 06 07 08").expectEnd();
     }
   }
@@ -192,8 +190,8 @@ class TcpStoreServerTest {
         RawClient waiting = RawClient.greeted(server.port())) {
       popping.send(request(Wire.TAKE, "/queue"));
       waiting.send(request(Wire.BARRIER, "/barrier", 2L));
-      popping.socket.shutdownOutput();
-      waiting.socket.shutdownOutput();
+      popping.endOutput();
+      waiting.endOutput();
       popping.expectEnd();
       waiting.expectEnd();
     }
@@ -215,13 +213,19 @@ class TcpStoreServerTest {
     byte[] request = request(Wire.GET, "/big");
     ManualTime time = new ManualTime();
     try (TcpStoreServer impatient =
-            new TcpStoreServer(InetAddress.getLoopbackAddress(), 0, JobToken.NONE, null, time);
+            new TcpStoreServer(
+                InetAddress.getLoopbackAddress(),
+                0,
+                JobToken.NONE,
+                null,
+                time,
+                SelectorProvider.provider());
         TcpStore setter = new TcpStore("127.0.0.1", impatient.port());
         RawClient client = RawClient.greeted(impatient.port())) {
       setter.set("big", new byte[Store.MAX_VALUE_BYTES]);
       setter.check(List.of("big"));
       client.send(request).expect("00 00 80 00 00 00 00 00");
-      client.socket.getInputStream().skipNBytes(Store.MAX_VALUE_BYTES);
+      assertThat(client.read(Store.MAX_VALUE_BYTES)).hasSize(Store.MAX_VALUE_BYTES);
       time.pass(Passing.ALL);
       assertThatThrownBy(
               () -> {
@@ -229,9 +233,9 @@ class TcpStoreServerTest {
                   client.send(request);
                 }
               })
-          .isInstanceOf(SocketException.class);
+          .isInstanceOf(IOException.class);
       int port = impatient.port();
-      log.await(port, "drops client 127.0.0.1:" + client.socket.getLocalPort() + ":");
+      log.await(port, "drops client 127.0.0.1:" + client.port() + ":");
       log.await(port, "has not read its replies");
     }
   }
@@ -249,7 +253,7 @@ class TcpStoreServerTest {
       }
       for (int i = 0; i < count; i++) {
         client.expect("e0 93 04 00 00 00 00 00");
-        assertThat(client.socket.getInputStream().readNBytes(value.length)).isEqualTo(value);
+        assertThat(client.read(value.length)).isEqualTo(value);
       }
     }
   }
@@ -274,7 +278,7 @@ class TcpStoreServerTest {
         reader.send(request(Wire.MULTI_GET, keys));
         for (int i = 0; i < count; i++) {
           reader.expect("00 00 80 00 00 00 00 00");
-          reader.socket.getInputStream().skipNBytes(Store.MAX_VALUE_BYTES);
+          assertThat(reader.read(Store.MAX_VALUE_BYTES)).hasSize(Store.MAX_VALUE_BYTES);
         }
         // A copy of all values takes 256 MiB.
         assertThat(ServerChild.peakMemory(child) - before).isLessThan(64 << 10);
@@ -397,11 +401,11 @@ class TcpStoreServerTest {
     try (RawClient client =
         greeted ? RawClient.greeted(server.port()) : RawClient.connect(server.port())) {
       int cut = random.nextInt(bytes.length + 1);
-      client.socket.getOutputStream().write(bytes, 0, cut);
-      client.socket.getOutputStream().write(bytes, cut, bytes.length - cut);
+      client.send(bytes, 0, cut);
+      client.send(bytes, cut, bytes.length - cut);
       switch (random.nextInt(3)) {
-        case 0 -> client.socket.shutdownOutput();
-        case 1 -> client.socket.setSoLinger(true, 0);
+        case 0 -> client.endOutput();
+        case 1 -> client.resetAtClose();
         default -> {}
       }
     } catch (SocketException e) {

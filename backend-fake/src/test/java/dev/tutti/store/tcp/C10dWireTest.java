@@ -10,51 +10,59 @@ import dev.tutti.Store;
 import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreException;
 import dev.tutti.StoreTimeoutException;
-import dev.tutti.store.ManualTime;
+import dev.tutti.fake.simulation.Simulated;
+import dev.tutti.fake.simulation.SimulatedHost;
+import dev.tutti.fake.simulation.SimulatedWorld;
 import dev.tutti.store.tcp.ScriptedServer.Opened;
 import dev.tutti.store.tcp.ScriptedServer.Peer;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
-import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.parallel.Isolated;
 
 /** Tests byte by byte what the client sends to a PyTorch server. */
-class C10dWireTest {
+@Isolated("threads of other tests in shared locks would bring in real time")
+class C10dWireTest implements Simulated.Fixture {
   private static final Duration SHORT = Duration.ofMillis(50);
   private static final Duration GRACE = Duration.ofNanos(TcpClient.GRACE_NANOS);
   private static final Duration LONG = Duration.ofSeconds(60);
 
-  private final ManualTime time = new ManualTime();
   private ScriptedServer server;
   private Opened opened;
   private TcpStore store;
   private Peer main;
 
-  @BeforeEach
-  void open() throws Exception {
-    server = new ScriptedServer();
-    TcpStoreOptions options = TcpStoreOptions.of("127.0.0.1", server.port());
-    opened = server.open(options.withTimeout(LONG).withTime(time));
+  @Override
+  public void open() throws Exception {
+    SimulatedHost host = SimulatedHost.current();
+    server = new ScriptedServer(host.channels(), host.time());
+    opened = server.open(options());
     store = opened.store();
     main = opened.main();
   }
 
-  @AfterEach
-  void close() throws Exception {
+  private TcpStoreOptions options() throws Exception {
+    SimulatedHost host = SimulatedHost.current();
+    return TcpStoreOptions.of("127.0.0.1", server.port())
+        .withTimeout(LONG)
+        .withTime(host.time())
+        .withChannels(host.channels());
+  }
+
+  @Override
+  public void close() throws Exception {
     opened.close();
     server.close();
   }
 
-  @Test
+  @Simulated
   void setIsOneRequestWithoutReply() throws Exception {
     store.set("k", "val");
     main.expect("01 02 00 00 00 00 00 00 00 2f 6b 03 00 00 00 00 00 00 00 76 61 6c");
   }
 
-  @Test
+  @Simulated
   void addIsOneRoundTrip() throws Exception {
     Future<Long> sum = server.client(() -> store.add("n", 5));
     main.expect("04 02 00 00 00 00 00 00 00 2f 6e 05 00 00 00 00 00 00 00");
@@ -62,14 +70,14 @@ class C10dWireTest {
     assertThat(ended(sum)).isEqualTo(7);
   }
 
-  @Test
+  @Simulated
   void getAsksWhetherTheKeyExistsBeforeItReads() throws Exception {
     Future<byte[]> value = server.client(() -> store.get("k"));
     main.expectLookAtPresent("/k").sendValue("val".getBytes(UTF_8));
     assertThat(ended(value)).asString(UTF_8).isEqualTo("val");
   }
 
-  @Test
+  @Simulated
   void getOfAnAbsentKeyWaitsOnAnotherConnection() throws Exception {
     Future<byte[]> value = server.client(() -> store.get("k", LONG));
     main.expectLookAtAbsent("/k");
@@ -90,9 +98,9 @@ class C10dWireTest {
     assertThat(ended(again)).isEmpty();
   }
 
-  @Test
+  @Simulated
   void getLooksAgainWhileItWaits() throws Exception {
-    try (Opened looking = server.open(TcpStoreOptions.of("127.0.0.1", server.port()))) {
+    try (Opened looking = server.open(options())) {
       Future<byte[]> value = server.client(() -> looking.store().get("k", LONG));
       looking.main().expectLookAtAbsent("/k");
       Peer side = server.accept();
@@ -112,12 +120,11 @@ class C10dWireTest {
     main.expect(request(Wire.CHECK, 1L, "/k")).send("01");
     Peer side = server.accept();
     side.expect(request(Wire.WAIT, 1L, "/k"));
-    time.skip(SHORT);
     main.expect(request(Wire.CHECK, 1L, "/k")).send("01");
     return new LateWait(wait, side);
   }
 
-  @Test
+  @Simulated
   void aTimedOutWaitIsCancelled() throws Exception {
     LateWait late = waitInVain();
     late.side.expect("0c").send("01");
@@ -125,7 +132,7 @@ class C10dWireTest {
     assertTimeout(late.call, "1 of 1 keys missing: 'k'");
   }
 
-  @Test
+  @Simulated
   void aReplyThatCrossesItsCancelIsReadToo() throws Exception {
     LateWait late = waitInVain();
     late.side.expect("0c").send("00 01");
@@ -138,17 +145,16 @@ class C10dWireTest {
     ended(next);
   }
 
-  @Test
+  @Simulated
   void aServerThatDoesNotAnswerACancelLosesTheConnection() throws Exception {
     LateWait late = waitInVain();
     late.side.expect("0c");
-    time.skip(GRACE);
     late.side.expectEnd();
     main.expect(request(Wire.CHECK, 1L, "/k")).send("01");
     assertTimeout(late.call, "1 of 1 keys missing: 'k'");
   }
 
-  @Test
+  @Simulated
   void compareSetReadsAndSwapsInOneWrite() throws Exception {
     Future<Store.Swap> swap =
         server.client(() -> store.compareSet("k", bytes("old"), bytes("new")));
@@ -157,7 +163,7 @@ class C10dWireTest {
     assertThat(ended(swap)).matches(Store.Swap::stored);
   }
 
-  @Test
+  @Simulated
   void compareSetTouchesNoAbsentKeyIfItExpectsAValue() throws Exception {
     Future<Store.Swap> swap =
         server.client(() -> store.compareSet("k", bytes("old"), bytes("old")));
@@ -165,7 +171,7 @@ class C10dWireTest {
     assertThat(ended(swap)).isEqualTo(new Store.Swap(false, null));
   }
 
-  @Test
+  @Simulated
   void compareSetDoesNotTouchAnEmptyValueWhenItExpectsNone() throws Exception {
     Future<Store.Swap> swap = server.client(() -> store.compareSet("k", null, bytes("new")));
     main.expectLookAtPresent("/k").sendValue(new byte[0]);
@@ -175,7 +181,7 @@ class C10dWireTest {
     assertThat(ended(next)).isEqualTo(1);
   }
 
-  @Test
+  @Simulated
   void theKeyCountLeavesOutTheCountOfProcesses() throws Exception {
     Future<Long> count = server.client(store::keyCount);
     main.expect("07").expect(request(Wire.CHECK, 1L, "init/"));
@@ -183,7 +189,7 @@ class C10dWireTest {
     assertThat(ended(count)).isEqualTo(4);
   }
 
-  @Test
+  @Simulated
   void appendAndMultiSetAreTheirRequests() throws Exception {
     Future<?> append = server.client(() -> appendTo("k"));
     main.expect(request(Wire.APPEND, "/k", "!")).expect(request(Wire.CHECK, 0L)).send("00");
@@ -192,7 +198,7 @@ class C10dWireTest {
     main.expect(request(Wire.MULTI_SET, 2L, "/a", "1", "/b", "2"));
   }
 
-  @Test
+  @Simulated
   void queuesAreTriedOutOnAConnectionOfTheirOwn() throws Exception {
     Future<Long> length = server.client(() -> store.queueLength("q"));
     try (Peer probe = server.accept()) {
@@ -215,29 +221,28 @@ class C10dWireTest {
     }
   }
 
-  @Test
+  @Simulated
   void aPopWaitsForAValueThatIsOnItsWay() throws Exception {
     Future<byte[]> pop = server.client(() -> store.queuePop("q", SHORT));
     answerProbe();
     main.expect(request(Wire.CHECK, 1L, "/q")).send("00");
     main.expect(request(Wire.QUEUE_POP, "/q"));
-    time.skipUnnoticed(GRACE.plus(SHORT));
+    SimulatedWorld.sleep(GRACE.plus(SHORT));
     assertThat(pop).isNotDone();
     main.send("01 00 00 00 00 00 00 00").sendValue(bytes("v"));
     assertThat(ended(pop)).isEqualTo(bytes("v"));
   }
 
-  @Test
+  @Simulated
   void aPopAsksWhetherTheServerAnswersBeforeItTakes() throws Exception {
     Future<byte[]> pop = server.client(() -> store.queuePop("q", SHORT));
     answerProbe();
     main.expect(request(Wire.CHECK, 1L, "/q"));
-    time.skip(GRACE);
     assertThatThrownBy(() -> ended(pop)).hasCauseInstanceOf(StoreTimeoutException.class);
     main.expectEnd();
   }
 
-  @Test
+  @Simulated
   void aServerWithoutQueuesIsNeverAskedForThem() throws Exception {
     Future<?> push = server.client(() -> pushTo("q"));
     try (Peer probe = server.accept()) {
@@ -251,7 +256,7 @@ class C10dWireTest {
     assertThatThrownBy(() -> store.queuePop("q", LONG)).hasMessageContaining("has no queues");
   }
 
-  @Test
+  @Simulated
   void aServerWithoutAListIsNeverAskedForIt() throws Exception {
     Future<?> list = server.client(store::listKeys);
     try (Peer probe = server.accept()) {
@@ -264,7 +269,7 @@ class C10dWireTest {
         .hasMessageContaining("cannot list its keys");
   }
 
-  @Test
+  @Simulated
   void aBarrierNeedsNoQueryOfItsOwn() throws Exception {
     store.set("before", "1");
     main.expect(request(Wire.SET, "/before", "1"));
@@ -281,16 +286,18 @@ class C10dWireTest {
     ended(barrier);
   }
 
-  @Test
-  void aKeyThatTheServerWouldDropTheClientForIsRefused() {
+  @Simulated
+  void aKeyThatTheServerWouldDropTheClientForIsRefused() throws Exception {
     String key = "k".repeat(Store.MAX_KEY_BYTES);
     assertThatThrownBy(() -> store.set(key, "value"))
         .isInstanceOf(IllegalArgumentException.class)
         .hasMessageContaining("8192 bytes; a PyTorch store server accepts one less");
-    store.set(key.substring(1), "value");
+    Future<?> set = server.client(() -> setTo(key.substring(1), "value"));
+    main.expect(request(Wire.SET, "/" + key.substring(1), "value"));
+    ended(set);
   }
 
-  @Test
+  @Simulated
   void aLostConnectionStaysLost() throws Exception {
     store.set("k", "1");
     main.expect(request(Wire.SET, "/k", "1"));
@@ -303,7 +310,7 @@ class C10dWireTest {
         .hasMessageContaining("the connection was lost earlier");
   }
 
-  @Test
+  @Simulated
   void anAddThatTheServerRefusesIsExplained() throws Exception {
     Future<Long> sum = server.client(() -> store.add("k", 5));
     main.expect(request(Wire.ADD, "/k", 5L));

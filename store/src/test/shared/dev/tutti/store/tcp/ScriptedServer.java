@@ -3,52 +3,50 @@ package dev.tutti.store.tcp;
 import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.tutti.spi.Time;
 import dev.tutti.store.table.KeyText;
 import java.io.IOException;
 import java.net.InetAddress;
-import java.net.ServerSocket;
-import java.net.Socket;
+import java.net.InetSocketAddress;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.nio.channels.ServerSocketChannel;
+import java.nio.channels.spi.SelectorProvider;
 import java.util.Arrays;
-import java.util.HexFormat;
 import java.util.concurrent.Callable;
-import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
-import java.util.concurrent.TimeUnit;
+import java.util.concurrent.FutureTask;
 
 /** A simulated store server, mostly one of PyTorch's, that sends exactly what a test wants. */
 final class ScriptedServer implements AutoCloseable {
-  private static final int LIMIT_MILLIS = 60_000;
+  private final Time time;
+  private final ServerSocketChannel listener;
 
-  private final ServerSocket listener;
-  private final ExecutorService threads = Executors.newCachedThreadPool();
-
-  ScriptedServer() throws IOException {
-    listener = new ServerSocket(0, 50, InetAddress.getLoopbackAddress());
-    listener.setSoTimeout(LIMIT_MILLIS);
+  /** Creates a server with channels of some kind. */
+  ScriptedServer(SelectorProvider channels, Time time) throws IOException {
+    this.time = time;
+    InetSocketAddress any = new InetSocketAddress(InetAddress.getLoopbackAddress(), 0);
+    this.listener = channels.openServerSocketChannel().bind(any);
   }
 
-  int port() {
-    return listener.getLocalPort();
+  int port() throws IOException {
+    return ((InetSocketAddress) listener.getLocalAddress()).getPort();
   }
 
   /** Runs a call of the client concurrently with the script. */
   <T> Future<T> client(Callable<T> call) {
-    return threads.submit(call);
+    FutureTask<T> task = new FutureTask<>(call);
+    Thread _ = time.start("client", task);
+    return task;
   }
 
   static <T> T ended(Future<T> call) throws Exception {
-    return call.get(LIMIT_MILLIS, TimeUnit.MILLISECONDS);
+    return call.get();
   }
 
   /** Accepts a connection and reads the greeting. */
   Peer accept() throws IOException {
-    Socket socket = listener.accept();
-    socket.setTcpNoDelay(true);
-    socket.setSoTimeout(LIMIT_MILLIS);
-    return new Peer(socket).expect("00 ce f7 85 3c");
+    return new Peer(new RawClient(listener.accept())).expect("00 ce f7 85 3c");
   }
 
   /** Closes each connection at once, until this server is closed. */
@@ -93,7 +91,6 @@ final class ScriptedServer implements AutoCloseable {
   @Override
   public void close() throws IOException {
     listener.close();
-    threads.shutdownNow();
   }
 
   /** A client with the other end of its main connection. */
@@ -107,20 +104,19 @@ final class ScriptedServer implements AutoCloseable {
 
   /** The server's end of a connection. */
   static final class Peer implements AutoCloseable {
-    private final Socket socket;
+    private final RawClient end;
     private byte[] nonce = {};
 
-    Peer(Socket socket) {
-      this.socket = socket;
+    Peer(RawClient end) {
+      this.end = end;
     }
 
     byte[] read(int length) throws IOException {
-      return socket.getInputStream().readNBytes(length);
+      return end.read(length);
     }
 
     Peer expect(byte[] expected) throws IOException {
-      assertThat(HexFormat.ofDelimiter(" ").formatHex(read(expected.length)))
-          .isEqualTo(HexFormat.ofDelimiter(" ").formatHex(expected));
+      RawClient _ = end.expect(expected);
       return this;
     }
 
@@ -151,7 +147,7 @@ final class ScriptedServer implements AutoCloseable {
     }
 
     Peer send(byte[] bytes) throws IOException {
-      socket.getOutputStream().write(bytes);
+      RawClient _ = end.send(bytes);
       return this;
     }
 
@@ -171,18 +167,12 @@ final class ScriptedServer implements AutoCloseable {
     }
 
     void expectEnd() throws IOException {
-      assertThat(socket.getInputStream().read()).isEqualTo(-1);
-    }
-
-    /** Closes the connection, and waits until the client's system knows. */
-    void closeAndWait() throws IOException {
-      socket.setSoLinger(true, 60);
-      socket.close();
+      assertThat(end.read(1)).isEmpty();
     }
 
     @Override
     public void close() throws IOException {
-      socket.close();
+      end.close();
     }
   }
 }
