@@ -7,6 +7,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.fail;
 
 import dev.tutti.Store;
+import dev.tutti.spi.Time;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.Callable;
@@ -15,6 +16,8 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.concurrent.FutureTask;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import org.assertj.core.api.ThrowableAssertAlternative;
 
@@ -23,8 +26,57 @@ final class Calls implements AutoCloseable {
   private static final long LIMIT_SECONDS = 100;
   private static final long BLOCKED_MILLIS = 25;
 
-  private final ExecutorService threads = Executors.newCachedThreadPool();
+  private final Time time;
+  private final List<Thread> threads = new CopyOnWriteArrayList<>();
   private final List<Store> handles = new CopyOnWriteArrayList<>();
+
+  /** Creates a runner in the time of this machine. */
+  Calls() {
+    this(Time.SYSTEM);
+  }
+
+  /**
+   * Creates a runner.
+   *
+   * @param time what creates the threads, and by which waits for them end
+   */
+  Calls(Time time) {
+    this.time = time;
+  }
+
+  /** A call whose end others await by a given time. */
+  private static final class TimedCall<T> extends FutureTask<T> {
+    private final Time time;
+    private final Object lock = new Object();
+
+    TimedCall(Callable<T> call, Time time) {
+      super(call);
+      this.time = time;
+    }
+
+    @Override
+    protected void done() {
+      synchronized (lock) {
+        lock.notifyAll();
+      }
+    }
+
+    @Override
+    public T get(long timeout, TimeUnit unit)
+        throws InterruptedException, ExecutionException, TimeoutException {
+      long deadline = time.nanoTime() + unit.toNanos(timeout);
+      synchronized (lock) {
+        while (!isDone()) {
+          long left = deadline - time.nanoTime();
+          if (left <= 0) {
+            throw new TimeoutException();
+          }
+          time.await(lock, left);
+        }
+      }
+      return get();
+    }
+  }
 
   /** A call that may throw. */
   interface Action {
@@ -44,7 +96,9 @@ final class Calls implements AutoCloseable {
   }
 
   <T> Future<T> start(Callable<T> call) {
-    return threads.submit(call);
+    TimedCall<T> started = new TimedCall<>(call, time);
+    threads.add(time.start("call", started));
+    return started;
   }
 
   Future<?> run(Action call) {
@@ -125,7 +179,7 @@ final class Calls implements AutoCloseable {
 
   @Override
   public void close() {
-    threads.shutdownNow();
+    threads.forEach(Thread::interrupt);
     RuntimeException failure = null;
     for (Store handle : handles) {
       try {
@@ -142,8 +196,10 @@ final class Calls implements AutoCloseable {
 
   private void awaitThreads() {
     try {
-      if (!threads.awaitTermination(LIMIT_SECONDS, SECONDS)) {
-        throw new AssertionError("a call ignored the closing of its store and an interrupt");
+      for (Thread thread : threads) {
+        if (!time.join(thread, SECONDS.toNanos(LIMIT_SECONDS))) {
+          throw new AssertionError("a call ignored the closing of its store and an interrupt");
+        }
       }
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();

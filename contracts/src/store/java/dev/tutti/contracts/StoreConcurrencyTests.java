@@ -9,12 +9,13 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.Future;
 import java.util.concurrent.SynchronousQueue;
-import java.util.concurrent.TimeUnit;
 import java.util.stream.LongStream;
 import org.junit.jupiter.api.Test;
 
 /** Tests of what concurrent threads and handles see of each other. */
 interface StoreConcurrencyTests extends StoreFixture {
+  /** How often to look whether the reader waits for a value. */
+  long LOOK_NANOS = 100_000;
 
   @Test
   default void concurrentAddsLoseNothing() throws Exception {
@@ -140,19 +141,17 @@ interface StoreConcurrencyTests extends StoreFixture {
             .run(
                 () -> {
                   for (int i = 1; i <= last; i++) {
-                    Integer written = handOver.poll(LONG.toSeconds(), TimeUnit.SECONDS);
-                    assertThat(written).isEqualTo(i);
+                    assertThat(handOver.take()).isEqualTo(i);
                     assertThat(store().check(List.of("key" + i))).isTrue();
                     assertThat(store().get("key" + i, LONG)).containsExactly((byte) i);
                   }
                 });
     for (int i = 1; i <= last; i++) {
       store().set("key" + i, StoreFixture.bytes(i));
-      boolean taken = handOver.offer(i, LONG.toSeconds(), TimeUnit.SECONDS);
-      if (!taken) {
-        Calls.ended(reader);
+      while (!handOver.offer(i)) {
+        assertThat(reader).isNotDone();
+        time().park(handOver, LOOK_NANOS);
       }
-      assertThat(taken).as("key%d handed over", i).isTrue();
     }
     Calls.ended(reader);
     blocked.forEach(Calls::assertBlocked);

@@ -1,6 +1,7 @@
 package dev.tutti.contracts;
 
 import dev.tutti.Store;
+import dev.tutti.spi.Time;
 import java.util.Objects;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
@@ -57,10 +58,16 @@ public abstract class StoreContract
     return true;
   }
 
+  /** Returns the time of the store and of the test: that of this machine. */
+  @Override
+  public Time time() {
+    return Time.SYSTEM;
+  }
+
   @BeforeEach
   @Timeout(value = SECONDS, unit = TimeUnit.SECONDS, threadMode = ThreadMode.SEPARATE_THREAD)
   final void openStore() throws Exception {
-    calls = new Calls();
+    calls = new Calls(time());
     store = open();
   }
 

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.catchThrowable;
 
 import dev.tutti.Store;
 import dev.tutti.StoreSilentException;
+import dev.tutti.spi.Time;
 import java.time.Duration;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 
@@ -22,6 +23,9 @@ interface StoreFixture {
   Calls calls();
 
   boolean acknowledges();
+
+  /** Returns the time of the store and of the test. */
+  Time time();
 
   /**
    * Returns what a call with little time throws, or null. A server that does not answer such a call

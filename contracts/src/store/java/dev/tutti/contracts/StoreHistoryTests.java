@@ -15,7 +15,8 @@ interface StoreHistoryTests extends StoreFixture {
     int seeds = TestTier.isFast() ? 1 : 4;
     for (int seed = 0; seed < seeds; seed++) {
       Store part = new PrefixStore("history" + seed, store());
-      try (HistoryRun run = new HistoryRun(seed, 4, acknowledges(), part::duplicate)) {
+      try (HistoryRun run =
+          new HistoryRun(seed, 4, acknowledges(), HistoryRun.MOST_BYTES, part::duplicate, time())) {
         run.awaitAnswers(1000);
         assertThat(run.end()).as("seed %d", seed).isEmpty();
       }

@@ -22,6 +22,8 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /** Tests of queues and barriers. */
 interface StoreQueueTests extends StoreFixture {
+  /** How often to look which of several calls has ended. */
+  long LOOK_NANOS = 1_000_000;
 
   @Test
   default void aQueueIsFirstInFirstOut() {
@@ -99,15 +101,15 @@ interface StoreQueueTests extends StoreFixture {
     assertThat(store().queueLength("queue")).isZero();
   }
 
-  private static <T> Future<T> removeEnded(List<Future<T>> calls) {
-    long deadline = System.nanoTime() + LONG.toNanos();
-    while (System.nanoTime() - deadline < 0) {
+  private <T> Future<T> removeEnded(List<Future<T>> calls) {
+    long deadline = time().nanoTime() + LONG.toNanos();
+    while (time().nanoTime() - deadline < 0) {
       for (int i = 0; i < calls.size(); i++) {
         if (calls.get(i).isDone()) {
           return calls.remove(i);
         }
       }
-      Thread.onSpinWait();
+      time().park(calls, LOOK_NANOS);
     }
     throw new AssertionError("a push woke none of " + calls.size() + " blocked pops");
   }
@@ -240,12 +242,12 @@ interface StoreQueueTests extends StoreFixture {
    * the message of that failure.
    */
   private String untilThreeCame(String key, int size) {
-    long deadline = System.nanoTime() + LONG.toNanos();
+    long deadline = time().nanoTime() + LONG.toNanos();
     while (true) {
       Throwable thrown = catchThrowable(() -> store().barrier(key, size, SHORT));
       assertThat(thrown).isInstanceOf(StoreTimeoutException.class);
       String text = String.valueOf(thrown.getMessage());
-      if (text.contains("3 of ") || System.nanoTime() - deadline > 0) {
+      if (text.contains("3 of ") || time().nanoTime() - deadline > 0) {
         return text;
       }
     }

@@ -129,14 +129,14 @@ interface StoreWaitTests extends StoreFixture {
         blocking == Blocking.QUEUE_POP
             ? StoreQueueEmptyException.class
             : StoreTimeoutException.class;
-    long start = System.nanoTime();
+    long start = time().nanoTime();
     for (Duration timeout :
         List.of(ZERO, Duration.ofNanos(-1), Duration.ofSeconds(Long.MIN_VALUE))) {
       assertThat(thrownBy(() -> blocking.on(store(), timeout)))
           .isInstanceOf(expected)
           .hasMessageContaining("key'");
     }
-    assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(LONG);
+    assertThat(Duration.ofNanos(time().nanoTime() - start)).isLessThan(LONG);
   }
 
   @Test
@@ -159,14 +159,14 @@ interface StoreWaitTests extends StoreFixture {
   @ParameterizedTest
   @EnumSource
   default void aTimeoutEndsAtItsDeadline(Blocking blocking) {
-    long start = System.nanoTime();
+    long start = time().nanoTime();
     assertThat(thrownBy(() -> blocking.on(store(), SHORT)))
         .isExactlyInstanceOf(StoreTimeoutException.class)
         .hasMessageContaining("key'")
         .hasMessageContaining("150 ms")
         .satisfies(e -> assertThat(((StoreTimeoutException) e).keys()).hasSize(1))
         .satisfies(e -> assertThat(((StoreTimeoutException) e).keys().get(0)).endsWith("key"));
-    assertThat(Duration.ofNanos(System.nanoTime() - start))
+    assertThat(Duration.ofNanos(time().nanoTime() - start))
         .isGreaterThanOrEqualTo(SHORT)
         .isLessThan(LONG);
   }

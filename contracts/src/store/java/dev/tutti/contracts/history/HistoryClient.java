@@ -179,12 +179,12 @@ final class HistoryClient implements AutoCloseable {
   private HistoryCall record(
       Kind kind, String key, @Nullable String expected, @Nullable String value, Call call) {
     Store open = open();
-    long invoked = System.nanoTime();
+    long invoked = run.time().nanoTime();
     String result = null;
     long returned = HistoryCall.NEVER;
     try {
       result = call.on(open);
-      returned = System.nanoTime();
+      returned = run.time().nanoTime();
     } catch (StoreException e) {
       close();
     }

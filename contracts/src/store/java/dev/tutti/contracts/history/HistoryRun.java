@@ -2,10 +2,10 @@ package dev.tutti.contracts.history;
 
 import dev.tutti.Store;
 import dev.tutti.StoreException;
+import dev.tutti.spi.Time;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
@@ -15,16 +15,19 @@ import org.jspecify.annotations.Nullable;
  * caller may break and mend what lies between them and the store.
  *
  * <p>A client whose call fails opens another handle. Its random numbers depend on the seed alone,
- * but not which calls of clients meet. All times are of {@link System#nanoTime()}.
+ * but not which calls of clients meet. All times are of its {@link Time}.
  */
 public final class HistoryRun implements AutoCloseable {
   /* The lock of this object guards the calls and the failure. */
   private static final Duration LIMIT = Duration.ofSeconds(200);
   private static final int CALLS_OF_REGISTER = 40;
-  private static final int MOST_BYTES = 200_000;
+
+  /** The length of the longest value where none is given, in bytes. */
+  public static final int MOST_BYTES = 200_000;
 
   private final Supplier<Store> opener;
   private final boolean acknowledges;
+  private final Time time;
   private final long seed;
   private final int mostBytes;
   private final List<HistoryCall> calls = new ArrayList<>();
@@ -32,7 +35,7 @@ public final class HistoryRun implements AutoCloseable {
   private final AtomicInteger registerCalls = new AtomicInteger();
   private volatile boolean stopped;
   private int answers;
-  private long lastAnswer = System.nanoTime();
+  private long lastAnswer;
   private long longestGap;
   private @Nullable Throwable failure;
 
@@ -61,13 +64,36 @@ public final class HistoryRun implements AutoCloseable {
    */
   public HistoryRun(
       long seed, int clients, boolean acknowledges, int mostBytes, Supplier<Store> opener) {
+    this(seed, clients, acknowledges, mostBytes, opener, Time.SYSTEM);
+  }
+
+  /**
+   * Starts clients in a time of their own.
+   *
+   * @param seed the seed of the random calls
+   * @param clients the number of clients, each with a thread and a handle
+   * @param acknowledges whether a set or a push returns only after the store has carried it out; if
+   *     not, an answered call of the same handle follows each
+   * @param mostBytes the length of the longest value, in bytes, more than 100
+   * @param opener opens a handle to the store, which the client closes; called from any client
+   * @param time what creates the threads, and the clock
+   */
+  public HistoryRun(
+      long seed,
+      int clients,
+      boolean acknowledges,
+      int mostBytes,
+      Supplier<Store> opener,
+      Time time) {
+    this.time = time;
+    this.lastAnswer = time.nanoTime();
     this.opener = opener;
     this.acknowledges = acknowledges;
     this.seed = seed;
     this.mostBytes = mostBytes;
     for (int i = 0; i < clients; i++) {
       int number = i;
-      threads.add(Thread.ofPlatform().daemon().name("client-" + i).start(() -> use(number)));
+      threads.add(time.start("client-" + i, () -> use(number)));
     }
   }
 
@@ -94,15 +120,15 @@ public final class HistoryRun implements AutoCloseable {
    */
   public synchronized void awaitAnswers(int more) throws InterruptedException {
     int goal = answers + more;
-    long deadline = System.nanoTime() + LIMIT.toNanos();
+    long deadline = time.nanoTime() + LIMIT.toNanos();
     while (answers < goal) {
       requireSound();
-      long left = deadline - System.nanoTime();
+      long left = deadline - time.nanoTime();
       if (left <= 0) {
         throw new AssertionError(
             "%d of %d calls were answered within %s".formatted(answers - goal + more, more, LIMIT));
       }
-      TimeUnit.NANOSECONDS.timedWait(this, left);
+      time.await(this, left);
     }
     requireSound();
   }
@@ -145,7 +171,7 @@ public final class HistoryRun implements AutoCloseable {
   private void awaitClients() throws InterruptedException {
     stopped = true;
     for (Thread thread : threads) {
-      if (!thread.join(LIMIT.multipliedBy(2))) {
+      if (!time.join(thread, LIMIT.multipliedBy(2).toNanos())) {
         throw new AssertionError(thread.getName() + " made a call that did not end");
       }
     }
@@ -196,6 +222,10 @@ public final class HistoryRun implements AutoCloseable {
     return Duration.ofNanos(longestGap);
   }
 
+  Time time() {
+    return time;
+  }
+
   int mostBytes() {
     return mostBytes;
   }
@@ -210,7 +240,7 @@ public final class HistoryRun implements AutoCloseable {
 
   /** Throws what an attempt to open a handle threw, if no client had an answer for long. */
   synchronized void requireTime(StoreException cause) {
-    boolean late = System.nanoTime() - lastAnswer > LIMIT.toNanos();
+    boolean late = time.nanoTime() - lastAnswer > LIMIT.toNanos();
     if (late || Thread.currentThread().isInterrupted()) {
       throw cause;
     }
