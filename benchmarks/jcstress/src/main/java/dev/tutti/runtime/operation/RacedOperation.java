@@ -1,6 +1,7 @@
 package dev.tutti.runtime.operation;
 
 import dev.tutti.AbortedException;
+import dev.tutti.Capabilities;
 import dev.tutti.FailureInfo;
 import dev.tutti.GroupListener.OpEvent;
 import dev.tutti.OpType;
@@ -27,11 +28,32 @@ final class RacedOperation extends OperationState {
           FailureInfo.builder("raced", 0, 1).operation(OpType.ALL_REDUCE, 1).build(),
           null);
 
+  private static final Backend IDLE =
+      new Backend() {
+        @Override
+        public void abort(Throwable cause) {}
+
+        @Override
+        public void close() {}
+      };
+
   final AtomicInteger ends = new AtomicInteger();
 
   RacedOperation(Runnable finisher) {
     super(CLOSED, new Call(OpType.ALL_REDUCE), List.of(), finisher);
     issue(1, 0, Long.MAX_VALUE, WorkState.RUNNING);
+  }
+
+  /** Returns an issued operation as users get it, of a backend that does nothing. */
+  static GroupOperation ofBackend(OperationOwner owner, Call call) {
+    Capabilities capabilities = Capabilities.builder().build();
+    BoundBackend bound = new BoundBackend("raced", "cpu", IDLE, capabilities, Map.of(), true);
+    GroupOperation op =
+        new GroupOperation(
+            owner, new OperationSpec(call, bound, new HostStaging(bound, call, 0), null, true));
+    long now = System.nanoTime();
+    op.issue(1, now, now + owner.timeoutNanos(), WorkState.RUNNING);
+    return op;
   }
 
   @Override
@@ -46,7 +68,7 @@ final class RacedOperation extends OperationState {
   }
 
   /** A closed group: failures are reported to nobody, and overdue operations end as aborted. */
-  private static final class Closed implements OperationOwner {
+  static class Closed implements OperationOwner {
     private final GroupIdentity identity =
         new GroupIdentity("raced", 0, List.of(0), Settings.ofEnvironment(Map.of()), Time.SYSTEM);
 
