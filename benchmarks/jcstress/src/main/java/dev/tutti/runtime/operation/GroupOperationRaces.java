@@ -53,7 +53,7 @@ public final class GroupOperationRaces {
     }
   }
 
-  /** A thread that waits for a backend goes on to wait for the device. */
+  /** A thread that waits for a backend then waits for the device. */
   @JCStressTest
   @Outcome(id = "true", expect = ACCEPTABLE, desc = "the device completed it for the waiter")
   @State
