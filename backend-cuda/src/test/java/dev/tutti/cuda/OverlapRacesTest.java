@@ -134,7 +134,7 @@ class OverlapRacesTest {
   }
 
   /** A program of a rank, whose orders are all needed. */
-  private enum Program {
+  enum Program {
     /** Reduces in the memory of the buckets, and forms them anew. */
     VIEWS {
       @Override

@@ -66,7 +66,7 @@ final class Calls implements AutoCloseable {
         throws InterruptedException, ExecutionException, TimeoutException {
       long deadline = time.nanoTime() + unit.toNanos(timeout);
       synchronized (lock) {
-        while (!isDone()) {
+        while (state() == State.RUNNING) {
           long left = deadline - time.nanoTime();
           if (left <= 0) {
             throw new TimeoutException();

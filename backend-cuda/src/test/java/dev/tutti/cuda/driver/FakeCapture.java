@@ -60,7 +60,7 @@ final class FakeCapture {
   /** Tells whether the work of all streams comes before the end of the first one. */
   static boolean isJoined(List<Step> steps, FakeStream origin) {
     Map<FakeStream, Clock> clocks = new HashMap<>();
-    Map<FakePoint, Clock> points = new IdentityHashMap<>();
+    IdentityHashMap<FakePoint, Clock> points = new IdentityHashMap<>();
     for (Step step : steps) {
       Clock now = clocks.getOrDefault(step.stream, Clock.START);
       switch (step.task) {

@@ -132,7 +132,7 @@ final class FakeGraphs implements GraphCalls {
     }
 
     synchronized void launch(FakeStream queue) {
-      Map<FakePoint, FakePoint> points = new IdentityHashMap<>();
+      IdentityHashMap<FakePoint, FakePoint> points = new IdentityHashMap<>();
       for (FakeCapture.Step step : steps) {
         FakeStream to =
             step.stream() == origin

@@ -11,6 +11,7 @@ import org.jspecify.annotations.Nullable;
  * and events do not order. It finds them whichever comes first in time. A thread of the host that
  * sees work done orders what it issues later after that work.
  */
+@SuppressWarnings("ThreadLocalUsage") // one for each machine
 public final class Races {
   private final FakeMemory memory;
   private final ThreadLocal<Clock> host = ThreadLocal.withInitial(() -> Clock.START);
