@@ -26,6 +26,8 @@ import dev.tutti.spi.BackendProvider;
 import dev.tutti.store.JobToken;
 import dev.tutti.tls.TlsSettings;
 import java.io.IOException;
+import java.net.InetAddress;
+import java.nio.channels.spi.SelectorProvider;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -135,10 +137,28 @@ public final class GlooProvider implements BackendProvider {
                   Feature.DETECTS_DEAD_PEERS))
           .build();
 
+  private final SelectorProvider channels;
+
+  /** Where ranks listen; null to choose by the settings. */
+  private final @Nullable InetAddress address;
+
   private volatile @Nullable Map<String, GlooDeviceProvider> devices;
 
   /** Creates the provider; called by {@link java.util.ServiceLoader}. */
-  public GlooProvider() {}
+  public GlooProvider() {
+    this(SelectorProvider.provider(), null);
+  }
+
+  /**
+   * Creates a provider whose ranks use channels of another kind than those of the system.
+   *
+   * @param channels opens the channels
+   * @param address the address at which a rank listens; null to choose one by the settings
+   */
+  public GlooProvider(SelectorProvider channels, @Nullable InetAddress address) {
+    this.channels = channels;
+    this.address = address;
+  }
 
   /**
    * Creates a provider that serves further kinds of device through the given providers.
@@ -146,6 +166,7 @@ public final class GlooProvider implements BackendProvider {
    * @param others providers of kinds of device other than {@code cpu}, one each
    */
   public GlooProvider(List<GlooDeviceProvider> others) {
+    this();
     this.devices = DeviceProviders.byType(others);
   }
 
@@ -266,7 +287,8 @@ public final class GlooProvider implements BackendProvider {
     TransportRendezvous rendezvous =
         new TransportRendezvous(
             context,
-            BindAddress.choose(settings).address(),
+            address == null ? BindAddress.choose(settings).address() : address,
+            channels,
             settings.get(LAZY_INIT),
             settings.get(RANK_AS_SEQUENCE));
     Transport transport = rendezvous.connect(settings.get(SPIN));

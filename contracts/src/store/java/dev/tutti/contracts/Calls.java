@@ -64,15 +64,16 @@ final class Calls implements AutoCloseable {
     @Override
     public T get(long timeout, TimeUnit unit)
         throws InterruptedException, ExecutionException, TimeoutException {
-      long deadline = time.nanoTime() + unit.toNanos(timeout);
+      long left = unit.toNanos(timeout);
+      long deadline = time.nanoTime() + left;
       synchronized (lock) {
-        while (state() == State.RUNNING) {
-          long left = deadline - time.nanoTime();
-          if (left <= 0) {
-            throw new TimeoutException();
-          }
+        while (left > 0 && !isDone()) {
           time.await(lock, left);
+          left = deadline - time.nanoTime();
         }
+      }
+      if (!isDone()) {
+        throw new TimeoutException();
       }
       return get();
     }

@@ -21,8 +21,15 @@ public record FaultPlan(List<Fault> faults) {
     /** No thread of the rank's process runs for some time, while its connections stay open. */
     PAUSE,
     /** Messages between the rank's process and the store are lost for some time. */
-    CUT_OFF
+    CUT_OFF,
+    /** All connections of the rank's host break, on both sides. */
+    RESET,
+    /** All that the rank's host and those of other ranks send each other is lost for some time. */
+    SEPARATE
   }
+
+  /** What happens to ranks that communicate without channels. */
+  private static final List<Kind> WITHOUT_CHANNELS = List.of(Kind.CRASH, Kind.PAUSE, Kind.CUT_OFF);
 
   /**
    * A fault.
@@ -40,7 +47,19 @@ public record FaultPlan(List<Fault> faults) {
   }
 
   /**
-   * Makes a plan at random.
+   * Makes a plan at random for ranks that communicate by channels.
+   *
+   * @param random decides
+   * @param size the number of ranks
+   * @param most the maximum number of faults
+   * @param within the time in which they begin
+   */
+  public static FaultPlan ofChannels(SplittableRandom random, int size, int most, Duration within) {
+    return random(random, size, most, within, List.of(Kind.values()));
+  }
+
+  /**
+   * Makes a plan at random for ranks that communicate without channels.
    *
    * @param random decides
    * @param size the number of ranks
@@ -48,12 +67,17 @@ public record FaultPlan(List<Fault> faults) {
    * @param within the time in which they begin
    */
   public static FaultPlan random(SplittableRandom random, int size, int most, Duration within) {
+    return random(random, size, most, within, WITHOUT_CHANNELS);
+  }
+
+  private static FaultPlan random(
+      SplittableRandom random, int size, int most, Duration within, List<Kind> kinds) {
     List<Fault> faults = new ArrayList<>();
     int count = random.nextInt(most + 1);
     for (int i = 0; i < count; i++) {
       faults.add(
           new Fault(
-              Kind.values()[random.nextInt(Kind.values().length)],
+              kinds.get(random.nextInt(kinds.size())),
               random.nextInt(size),
               Duration.ofNanos(random.nextLong(within.toNanos())),
               Duration.ofMillis(random.nextLong(20_000))));

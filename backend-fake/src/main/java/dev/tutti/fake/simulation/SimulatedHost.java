@@ -122,7 +122,7 @@ public final class SimulatedHost {
   }
 
   /** Closes the channels of a process that has ended. */
-  private void closeAll() {
+  void closeAll() {
     for (SimulatedChannel channel : List.copyOf(open)) {
       try {
         channel.processEnded();

@@ -216,6 +216,19 @@ public record SimulatedWorld(
           process.cutOff(true);
           var _ = scheduler.at(until, scheduler.outside(), () -> process.cutOff(false));
         }
+        case RESET -> SimulatedHost.of(process).resetConnections();
+        case SEPARATE -> {
+          separate(process, true);
+          var _ = scheduler.at(until, scheduler.outside(), () -> separate(process, false));
+        }
+      }
+    }
+
+    private void separate(SimulatedProcess process, boolean isSeparate) {
+      for (SimulatedProcess other : processes) {
+        if (!other.equals(process)) {
+          SimulatedHost.of(process).cutOff(SimulatedHost.of(other), isSeparate);
+        }
       }
     }
 
@@ -238,6 +251,7 @@ public record SimulatedWorld(
                           () -> {
                             faults.kill(rank);
                             process.crash();
+                            SimulatedHost.of(process).closeAll();
                             server.died(process);
                           }));
     }

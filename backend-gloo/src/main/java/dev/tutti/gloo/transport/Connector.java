@@ -34,7 +34,7 @@ final class Connector implements Handler {
   private int attempts;
 
   Connector(Pairs pairs, Pair pair, Route route) throws IOException {
-    this(pairs, pair, route, SocketChannel.open());
+    this(pairs, pair, route, pairs.context.progress.channels().openSocketChannel());
   }
 
   /** Makes its first attempt with a given channel. */
@@ -95,7 +95,7 @@ final class Connector implements Handler {
     try {
       channel.close();
       if (attempts < ATTEMPTS) {
-        channel = SocketChannel.open();
+        channel = channel.provider().openSocketChannel();
         start();
         return;
       }

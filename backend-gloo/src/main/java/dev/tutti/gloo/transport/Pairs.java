@@ -20,7 +20,6 @@ import java.nio.channels.SocketChannel;
 import java.util.ArrayList;
 import java.util.BitSet;
 import java.util.HashMap;
-import java.util.HashSet;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
@@ -77,13 +76,13 @@ final class Pairs implements PairListener {
   private int connectedCount;
   private final @Nullable Route[] routes;
   private final BitSet awaited = new BitSet();
-  private final Set<Connector> connectors = new HashSet<>();
+  private final Set<Connector> connectors = new LinkedHashSet<>();
   private final boolean[] wanted;
   private int wantedCount;
   private final List<Knock> knocks = new ArrayList<>();
   private boolean sparse;
   private final SequencedSet<PeerAuthentication> strangers = new LinkedHashSet<>();
-  private final Set<PeerAuthentication> authentications = new HashSet<>();
+  private final Set<PeerAuthentication> authentications = new LinkedHashSet<>();
 
   /** Connections that arrived after this rank had failed; they end when it leaves. */
   private final List<SocketChannel> late = new ArrayList<>();

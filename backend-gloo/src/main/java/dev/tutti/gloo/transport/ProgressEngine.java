@@ -7,6 +7,7 @@ import dev.tutti.spi.Time;
 import java.io.IOException;
 import java.nio.channels.ClosedSelectorException;
 import java.nio.channels.Selector;
+import java.nio.channels.spi.SelectorProvider;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.LockSupport;
@@ -129,14 +130,21 @@ final class ProgressEngine {
     void ended(Throwable cause);
   }
 
-  ProgressEngine(Work work, Time time, TransportLog log, int size, String name) throws IOException {
+  ProgressEngine(
+      Work work, Time time, SelectorProvider channels, TransportLog log, int size, String name)
+      throws IOException {
     this.work = work;
     this.time = time;
     this.log = log;
     this.wait = waitStrategy(0, 0);
-    this.selector = Selector.open();
+    this.selector = channels.openSelector();
     this.pairs = new BusyPairs(size);
     this.ioThread = time.unstarted(name, this::runIo);
+  }
+
+  /** Returns what opens the channels of the selector. */
+  SelectorProvider channels() {
+    return selector.provider();
   }
 
   Selector selector() {

@@ -7,6 +7,7 @@ import java.net.InetSocketAddress;
 import java.nio.channels.SelectionKey;
 import java.nio.channels.Selector;
 import java.nio.channels.SocketChannel;
+import java.nio.channels.spi.SelectorProvider;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -23,13 +24,18 @@ final class Reach {
    *
    * @param addresses the addresses of the peers
    * @param limit how long to try
+   * @param channels opens the channels
    * @param time the clock and the waits
    */
   static List<Integer> unreached(
-      Map<Integer, InetSocketAddress> addresses, Duration limit, Time time) throws IOException {
+      Map<Integer, InetSocketAddress> addresses,
+      Duration limit,
+      SelectorProvider channels,
+      Time time)
+      throws IOException {
     List<Integer> unreached = new ArrayList<>();
     long deadline = time.nanoTime() + limit.toNanos();
-    try (Selector selector = Selector.open()) {
+    try (Selector selector = channels.openSelector()) {
       try {
         for (Map.Entry<Integer, InetSocketAddress> peer : addresses.entrySet()) {
           begin(selector, peer.getKey(), peer.getValue(), unreached);
@@ -57,7 +63,7 @@ final class Reach {
   private static void begin(
       Selector selector, int peer, InetSocketAddress address, List<Integer> unreached)
       throws IOException {
-    SocketChannel channel = SocketChannel.open();
+    SocketChannel channel = selector.provider().openSocketChannel();
     try {
       channel.configureBlocking(false);
       if (!channel.connect(address)) {

@@ -9,6 +9,7 @@ import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.PeerLostException;
 import dev.tutti.spi.Time;
 import java.io.IOException;
+import java.nio.channels.spi.SelectorProvider;
 import java.time.Duration;
 import java.util.List;
 
@@ -37,15 +38,17 @@ public final class Transport extends Endpoint implements AutoCloseable {
    *
    * @param context the rank and its group
    * @param protection how to protect its connections
+   * @param channels opens its channels
    * @throws IOException if no selector can be opened
    */
-  Transport(BackendContext context, Protection protection) throws IOException {
+  Transport(BackendContext context, Protection protection, SelectorProvider channels)
+      throws IOException {
     time = context.time();
     rank = context.rank();
     size = context.size();
     log = new TransportLog("rank " + rank + " of group " + context.group(), time);
     String thread = "tutti-gloo-" + context.group() + "-" + rank;
-    progress = new ProgressEngine(new Work(), time, log, size, thread);
+    progress = new ProgressEngine(new Work(), time, channels, log, size, thread);
     requests = new Requests(progress, log);
     pairs = new Pairs(context, protection, log, progress, requests, views);
     transportFailure = pairs.failure;
@@ -233,7 +236,7 @@ public final class Transport extends Endpoint implements AutoCloseable {
    */
   public List<Integer> unreachedPeers(Duration limit) {
     try {
-      return Reach.unreached(pairs.addresses(), limit, time);
+      return Reach.unreached(pairs.addresses(), limit, progress.channels(), time);
     } catch (IOException e) {
       log.debug("cannot try which ranks it reaches", e);
       return List.of();

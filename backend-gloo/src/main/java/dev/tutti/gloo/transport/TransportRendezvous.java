@@ -15,6 +15,7 @@ import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.nio.channels.ServerSocketChannel;
+import java.nio.channels.spi.SelectorProvider;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -35,6 +36,7 @@ public final class TransportRendezvous {
 
   private final BackendContext context;
   private final InetAddress address;
+  private final SelectorProvider channels;
   private final boolean lazy;
   private final boolean rankAsSequence;
   private final Protection protection;
@@ -53,8 +55,27 @@ public final class TransportRendezvous {
    */
   public TransportRendezvous(
       BackendContext context, InetAddress address, boolean lazy, boolean rankAsSequence) {
+    this(context, address, SelectorProvider.provider(), lazy, rankAsSequence);
+  }
+
+  /**
+   * Prepares a rendezvous over channels of some kind.
+   *
+   * @param context the rank, its group, the store, and how to protect connections
+   * @param address the address to listen on
+   * @param channels opens the channels
+   * @param lazy whether PyTorch ranks connect when they first use a pair
+   * @param rankAsSequence whether ranks present their rank number
+   */
+  public TransportRendezvous(
+      BackendContext context,
+      InetAddress address,
+      SelectorProvider channels,
+      boolean lazy,
+      boolean rankAsSequence) {
     this.context = context;
     this.address = address;
+    this.channels = channels;
     this.lazy = lazy;
     this.rankAsSequence = lazy || rankAsSequence;
     this.protection = Protection.of(context.settings());
@@ -73,7 +94,7 @@ public final class TransportRendezvous {
    */
   public Transport connect(Duration spin) throws Exception {
     long deadline = context.deadlineNanos();
-    Transport transport = new Transport(context, protection);
+    Transport transport = new Transport(context, protection, channels);
     try {
       meet(transport, deadline);
       transport.progress.start(spinNanos(spin));
@@ -109,7 +130,7 @@ public final class TransportRendezvous {
     if (size == 1) {
       return;
     }
-    ServerSocketChannel server = ServerSocketChannel.open();
+    ServerSocketChannel server = channels.openServerSocketChannel();
     try {
       server.bind(new InetSocketAddress(address, 0), Math.max(MIN_BACKLOG, size));
       transport.pairs.listen(server);

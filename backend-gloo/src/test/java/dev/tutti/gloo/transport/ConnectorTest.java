@@ -10,6 +10,7 @@ import dev.tutti.store.HashStore;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.nio.channels.SocketChannel;
+import java.nio.channels.spi.SelectorProvider;
 import java.time.Duration;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -24,7 +25,8 @@ class ConnectorTest {
         SocketChannel.open().bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0));
     InetSocketAddress gone = (InetSocketAddress) channel.getLocalAddress();
     TestOperation receive = TestOperation.seconds(3600);
-    try (Transport transport = new Transport(context, Protection.of(context.settings()))) {
+    try (Transport transport =
+        new Transport(context, Protection.of(context.settings()), SelectorProvider.provider())) {
       new RawMessages(transport).receive(receive, 1, 3, RingRanks.filled(1, 0), 1);
       transport.progress.start(0);
       transport.progress.lock.lock();

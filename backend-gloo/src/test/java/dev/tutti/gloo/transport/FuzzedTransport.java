@@ -11,6 +11,7 @@ import dev.tutti.store.HashStore;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
+import java.nio.channels.spi.SelectorProvider;
 import java.time.Duration;
 import java.util.logging.Level;
 import java.util.logging.Logger;
@@ -59,7 +60,8 @@ final class FuzzedTransport implements AutoCloseable {
             Duration.ofSeconds(20),
             (cause, rank) -> reported = cause,
             time);
-    Transport made = new Transport(context, Protection.of(context.settings()));
+    Transport made =
+        new Transport(context, Protection.of(context.settings()), SelectorProvider.provider());
     InetSocketAddress nowhere = new InetSocketAddress(InetAddress.ofLiteral("127.0.0.1"), 1);
     for (int rank = 1; rank < SIZE; rank++) {
       made.pairs.expect(rank, new PeerAddress(nowhere, -1, isTutti(rank), 0, 0), rank, true);

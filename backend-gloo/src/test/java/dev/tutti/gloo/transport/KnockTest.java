@@ -19,6 +19,7 @@ import java.net.SocketAddress;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.channels.ServerSocketChannel;
+import java.nio.channels.spi.SelectorProvider;
 import java.time.Duration;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -50,7 +51,8 @@ class KnockTest {
     peer = new ServerSocket(0, 16, loopback);
     peer.setSoTimeout(LIMIT_SECONDS * 1000);
     BackendContext context = TestContexts.of(0, 2, new HashStore(), Duration.ofSeconds(60));
-    transport = new Transport(context, Protection.of(context.settings()));
+    transport =
+        new Transport(context, Protection.of(context.settings()), SelectorProvider.provider());
     ServerSocketChannel server = ServerSocketChannel.open();
     server.bind(new InetSocketAddress(loopback, 0));
     address = server.getLocalAddress();

@@ -8,6 +8,7 @@ import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.ServerSocket;
 import java.nio.channels.SocketChannel;
+import java.nio.channels.spi.SelectorProvider;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -51,8 +52,14 @@ class ReachTest {
               new InetSocketAddress(InetAddress.getLoopbackAddress(), closed.getLocalPort()),
               3,
               addressOf(full));
-      assertThat(Reach.unreached(all, Duration.ofMillis(300), Time.SYSTEM)).containsExactly(3);
-      assertThat(Reach.unreached(Map.of(), Duration.ofDays(1), Time.SYSTEM)).isEmpty();
+      assertThat(
+              Reach.unreached(
+                  all, Duration.ofMillis(300), SelectorProvider.provider(), Time.SYSTEM))
+          .containsExactly(3);
+      assertThat(
+              Reach.unreached(
+                  Map.of(), Duration.ofDays(1), SelectorProvider.provider(), Time.SYSTEM))
+          .isEmpty();
     } finally {
       for (SocketChannel channel : queued) {
         channel.close();

@@ -12,6 +12,7 @@ import dev.tutti.store.HashStore;
 import dev.tutti.store.PrefixStore;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
+import java.nio.channels.spi.SelectorProvider;
 import java.time.Duration;
 import org.junit.jupiter.api.Test;
 
@@ -22,7 +23,8 @@ class SetUpEndTest {
     PrefixStore store = new PrefixStore("group", new HashStore());
     BackendContext context = TestContexts.of(0, 2, store, Duration.ofMinutes(2));
     InetSocketAddress nowhere = new InetSocketAddress(InetAddress.ofLiteral("127.0.0.1"), 1);
-    try (Transport transport = new Transport(context, Protection.of(context.settings()))) {
+    try (Transport transport =
+        new Transport(context, Protection.of(context.settings()), SelectorProvider.provider())) {
       transport.pairs.expect(1, new PeerAddress(nowhere, -1, true, 0, 0), 1, true);
       store.close();
       long start = System.nanoTime();

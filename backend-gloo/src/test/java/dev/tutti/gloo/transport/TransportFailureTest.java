@@ -10,6 +10,7 @@ import dev.tutti.store.HashStore;
 import java.nio.ByteBuffer;
 import java.nio.channels.Pipe;
 import java.nio.channels.SelectionKey;
+import java.nio.channels.spi.SelectorProvider;
 import java.time.Duration;
 import java.util.Queue;
 import java.util.concurrent.Callable;
@@ -115,7 +116,8 @@ class TransportFailureTest {
               }
             });
     Pipe pipe = Pipe.open();
-    try (Transport transport = new Transport(context, Protection.of(context.settings()));
+    try (Transport transport =
+            new Transport(context, Protection.of(context.settings()), SelectorProvider.provider());
         Pipe.SourceChannel source = pipe.source();
         Pipe.SinkChannel sink = pipe.sink()) {
       source.configureBlocking(false);

@@ -1,0 +1,175 @@
+package dev.tutti.gloo.simulation;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.tutti.CollectiveException;
+import dev.tutti.ProcessGroup;
+import dev.tutti.RendezvousException;
+import dev.tutti.Settings;
+import dev.tutti.Tensor;
+import dev.tutti.contracts.TestTier;
+import dev.tutti.fake.RankBody;
+import dev.tutti.fake.simulation.FaultPlan;
+import dev.tutti.fake.simulation.FaultPlan.Kind;
+import dev.tutti.fake.simulation.SimulatedHost;
+import dev.tutti.fake.simulation.SimulatedWorld;
+import dev.tutti.fake.simulation.SimulatedWorld.Outcome;
+import dev.tutti.fake.simulation.SimulatedWorld.RankEnd;
+import dev.tutti.gloo.GlooProvider;
+import java.time.Duration;
+import java.util.Map;
+import java.util.Set;
+import java.util.SplittableRandom;
+import java.util.regex.Pattern;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.parallel.Isolated;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/**
+ * Runs ranks over the sockets of simulated hosts. {@code -Dtutti.seeds=…} sets how many worlds each
+ * test makes, {@code -Dtutti.firstSeed=…} with which seed it begins.
+ */
+@Isolated("threads of other tests in shared locks would bring in real time")
+class SimulatedGlooTest {
+  private static final int SEEDS = Integer.getInteger("tutti.seeds", TestTier.isFast() ? 4 : 100);
+  private static final int FIRST = Integer.getInteger("tutti.firstSeed", 0);
+
+  /** What a rank says that is cut off from the store, and so cannot agree with others. */
+  private static final Pattern ALONE =
+      Pattern.compile(
+          "the store does not answer, so no rank can be asked"
+              + "|the simulated store did not answer in time"
+              + "|the simulated store/\\S+ does not answer within 5 s");
+
+  /** How a rank that could not join names the one that kept it. */
+  private static final Pattern NAMED =
+      Pattern.compile("first failing rank (\\d+)|rank (\\d+) did not (?:join|register|connect)");
+
+  private static final RankBody STEPS =
+      group -> {
+        for (int step = 0; step < 60; step++) {
+          SimulatedWorld.sleep(Duration.ofMillis(200));
+          compute(group);
+        }
+      };
+
+  /** Returns a world whose ranks use Gloo, each on a host of its own. */
+  static SimulatedWorld world(int size) {
+    return SimulatedWorld.of(size)
+        .withOptions(
+            options -> {
+              SimulatedHost host = SimulatedHost.current();
+              return options
+                  .withProvider(new GlooProvider(host.channels(), host.address()))
+                  .withSettings(
+                      Settings.ofEnvironment(
+                          Map.of(
+                              GlooProvider.SHARED_BYTES.name(), "0",
+                              GlooProvider.SPIN.name(), "0")));
+            });
+  }
+
+  private static void compute(ProcessGroup group) {
+    float[] values = new float[500];
+    for (int i = 0; i < values.length; i++) {
+      values[i] = group.rank() + i;
+    }
+    Tensor tensor = Tensor.of(values);
+    group.allReduce(tensor);
+    float sum = group.size() * (group.size() - 1) / 2f;
+    assertThat(tensor.getFloat(0)).isEqualTo(sum);
+    assertThat(tensor.getFloat(499)).isEqualTo(sum + group.size() * 499);
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {2, 3, 5})
+  void ranksOnSeveralHostsCompute(int size) {
+    for (long seed = FIRST; seed < FIRST + SEEDS; seed++) {
+      SimulatedWorld world = world(size).withSeed(seed);
+      Outcome first = world.run(SimulatedGlooTest::compute);
+      assertThat(first.ends()).as("seed %d", seed).allMatch(end -> end.failure() == null);
+      assertThat(world.run(SimulatedGlooTest::compute).hash())
+          .as("seed %d", seed)
+          .isEqualTo(first.hash());
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {2, 3, 5})
+  void ranksAgreeWhoFailed(int size) {
+    for (long seed = FIRST; seed < FIRST + SEEDS; seed++) {
+      check(seed, size);
+    }
+  }
+
+  private static void check(long seed, int size) {
+    SplittableRandom random = new SplittableRandom(seed);
+    SimulatedWorld world =
+        world(size)
+            .withSeed(seed)
+            .withTimeout(Duration.ofSeconds(4))
+            .withFaults(FaultPlan.ofChannels(random, size, 2, Duration.ofSeconds(12)));
+    Outcome outcome = world.run(STEPS);
+    Set<String> verdicts =
+        outcome.ends().stream()
+            .filter(end -> !end.crashed() && !isAlone(end))
+            .map(SimulatedGlooTest::verdict)
+            .collect(Collectors.toSet());
+    assertThat(verdicts)
+        .as("seed %d of %d ranks, %s: %s", seed, size, world.plan(), outcome.ends())
+        .hasSizeLessThanOrEqualTo(1)
+        .isSubsetOf(possible(world.plan(), size));
+    Outcome again = world.run(STEPS);
+    assertThat(again.hash()).as("seed %d", seed).isEqualTo(outcome.hash());
+    assertThat(again.toString()).as("seed %d", seed).isEqualTo(outcome.toString());
+  }
+
+  private static boolean isAlone(RankEnd end) {
+    Throwable failure = end.failure();
+    return failure != null && ALONE.matcher(String.valueOf(failure.getMessage())).find();
+  }
+
+  /** Returns whom a rank names, or how else it ended. */
+  private static String verdict(RankEnd end) {
+    return switch (end.failure()) {
+      case null -> "done";
+      case CollectiveException e ->
+          e.failedRank().isPresent() ? "rank " + e.failedRank().getAsInt() : "nobody";
+      case RendezvousException e -> named(e.toString());
+      case Throwable other -> other.toString();
+    };
+  }
+
+  /** Returns the ranks that a text names, which should be one at most. */
+  private static String named(String text) {
+    String ranks =
+        NAMED
+            .matcher(text)
+            .results()
+            .map(found -> "rank " + (found.group(1) == null ? found.group(2) : found.group(1)))
+            .distinct()
+            .collect(Collectors.joining(" and "));
+    return ranks.isEmpty() ? "nobody" : ranks;
+  }
+
+  /**
+   * Returns the verdicts that are right: only a rank to which something happened is named, or
+   * either end of a connection that broke.
+   */
+  private static Set<String> possible(FaultPlan plan, int size) {
+    boolean breaks =
+        plan.faults().stream()
+            .anyMatch(fault -> fault.kind() == Kind.RESET || fault.kind() == Kind.SEPARATE);
+    Set<String> possible =
+        IntStream.range(0, size)
+            .filter(
+                rank -> breaks || plan.faults().stream().anyMatch(fault -> fault.rank() == rank))
+            .mapToObj(rank -> "rank " + rank)
+            .collect(Collectors.toSet());
+    possible.add("done");
+    possible.add("nobody");
+    return possible;
+  }
+}
