@@ -28,6 +28,8 @@ module dev.tutti.runtime {
       dev.tutti.cli;
   exports dev.tutti.runtime.status to
       dev.tutti.cli;
+  exports dev.tutti.runtime.view to
+      dev.tutti.cli;
 
   uses dev.tutti.spi.BackendProvider;
   uses dev.tutti.spi.StoreProvider;

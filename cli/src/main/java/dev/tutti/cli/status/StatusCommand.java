@@ -6,24 +6,25 @@ import dev.tutti.StoreConnectionException;
 import dev.tutti.cli.process.LaunchException;
 import dev.tutti.cli.process.Signals;
 import dev.tutti.cli.process.Terminal;
-import dev.tutti.cli.status.JobView.Silence;
 import dev.tutti.cli.store.StoreAddress;
+import dev.tutti.runtime.failure.JobVerdict.State;
 import dev.tutti.runtime.settings.RuntimeSettings;
 import dev.tutti.runtime.status.StatusQuery;
-import dev.tutti.spi.Printable;
+import dev.tutti.runtime.view.JobView;
+import dev.tutti.runtime.view.StatusReader;
 import dev.tutti.spi.Time;
 import dev.tutti.store.PrefixStore;
 import java.time.Duration;
+import java.util.List;
 import java.util.Map;
 import java.util.SortedMap;
-import java.util.SortedSet;
-import java.util.TreeMap;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
 
 /** The command status, which asks the ranks of a running job where they stand. */
@@ -31,15 +32,20 @@ import picocli.CommandLine.Option;
     name = "status",
     sortOptions = false,
     description =
-        "Asks the ranks of a running job for their state: the operation that each waits in, the"
+        "Asks the ranks of a running job where they stand. The first line says which rank is to"
+            + " blame, and for what. The table shows the operation that each rank waits in, the"
             + " ranks it waits for, how often it comes last and by how much.",
     descriptionHeading = "%n",
     optionListHeading = "%nOptions:%n",
     footer = {
       "",
-      "The exit code is 1 if a rank does not answer, a group has failed or calls do not match."
+      "The exit code is 0 if the job is healthy, 3 if a rank is slow or its JVM was paused, 4 if a"
+          + " rank is hung, calls do not match or a group has failed, and 1 if there is no job."
     })
 public final class StatusCommand implements Callable<Integer> {
+  private static final List<String> FAIL_ON = List.of("hung", "slow");
+  private static final int SLOW = 3;
+  private static final int HUNG = 4;
   private static final String CLEAR = "\u001b[H\u001b[2J";
 
   @Option(
@@ -66,7 +72,7 @@ public final class StatusCommand implements Callable<Integer> {
   @Option(
       names = "--every",
       paramLabel = "TIME",
-      description = "Interval of --watch, such as 500ms or 5s. Default: 1s.")
+      description = "Interval of --watch, such as 500ms or 5s. Without it, a second.")
   private Duration every = Duration.ofSeconds(1);
 
   @Option(
@@ -74,6 +80,14 @@ public final class StatusCommand implements Callable<Integer> {
       paramLabel = "TIME",
       description = "How long to wait for the store, and for each round of answers. Default: 2s.")
   private Duration timeout = Duration.ofSeconds(2);
+
+  @Option(
+      names = "--fail-on",
+      paramLabel = "hung|slow",
+      description = "From which state of the job on the exit code is not 0. Default: slow.")
+  private String failOn = "slow";
+
+  @Mixin private JobOutput output = new JobOutput();
 
   private final Terminal terminal;
   private final Settings settings;
@@ -97,6 +111,10 @@ public final class StatusCommand implements Callable<Integer> {
     if (prefix != null && prefix.isEmpty()) {
       throw new IllegalArgumentException("--prefix must not be empty; leave it out for no prefix");
     }
+    if (!FAIL_ON.contains(failOn)) {
+      throw new IllegalArgumentException("--fail-on must be hung or slow, not '" + failOn + "'");
+    }
+    output.check();
     requirePositive("--every", every);
     requirePositive("--timeout", timeout);
     Place place = place();
@@ -118,8 +136,14 @@ public final class StatusCommand implements Callable<Integer> {
           break;
         }
       }
-      return view.isTroubled() ? 1 : 0;
+      return exitCode(view.verdict().state());
     }
+  }
+
+  private int exitCode(State state) {
+    boolean isHung = state.compareTo(State.HUNG) >= 0;
+    boolean isSlow = state != State.HEALTHY && failOn.equals("slow");
+    return isHung ? HUNG : isSlow ? SLOW : 0;
   }
 
   private static void requirePositive(String option, Duration value) {
@@ -162,29 +186,11 @@ public final class StatusCommand implements Callable<Integer> {
   }
 
   private JobView print(StatusQuery query) {
-    JobView view = view(query, timeout);
-    StringBuilder text = new StringBuilder(watch && terminal.outIsTerminal() ? CLEAR : "");
-    view.lines().forEach(line -> text.append(Printable.line(line)).append('\n'));
-    terminal.out().print(text);
-    terminal.out().flush();
-    return view;
-  }
-
-  private static JobView view(StatusQuery query, Duration limit) {
-    SortedMap<Integer, RankAnswer> answers = new TreeMap<>();
-    query.ask(limit).forEach((rank, bytes) -> answers.put(rank, RankAnswer.read(bytes)));
-    answers.values().forEach(answer -> query.addBelow(answer.size()));
-    SortedMap<Integer, Silence> silent = new TreeMap<>();
-    SortedSet<Integer> left = query.left();
-    for (int rank : query.ranks()) {
-      if (!answers.containsKey(rank)) {
-        silent.put(
-            rank,
-            left.contains(rank)
-                ? Silence.LEFT
-                : query.hasJoined(rank) ? Silence.NO_ANSWER : Silence.NOT_JOINED);
-      }
+    JobView view = StatusReader.read(query, timeout);
+    if (watch && terminal.outIsTerminal()) {
+      terminal.out().print(CLEAR);
     }
-    return new JobView(answers, silent);
+    output.print(view, terminal);
+    return view;
   }
 }

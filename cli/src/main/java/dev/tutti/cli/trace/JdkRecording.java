@@ -2,7 +2,13 @@ package dev.tutti.cli.trace;
 
 import dev.tutti.DType;
 import dev.tutti.cli.process.Reasons;
-import dev.tutti.runtime.operation.FlightRecord;
+import dev.tutti.runtime.operation.RankProgress.Issued;
+import dev.tutti.runtime.record.JsonReader;
+import dev.tutti.runtime.view.FlightRecordReader;
+import dev.tutti.runtime.view.JobRecords;
+import dev.tutti.runtime.view.JobRecords.Taken;
+import dev.tutti.runtime.view.Pause;
+import dev.tutti.runtime.view.RankOperation;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.time.Instant;
@@ -29,7 +35,7 @@ final class JdkRecording {
    *
    * @throws IllegalArgumentException if the file is cut off
    */
-  static void read(Path path, RankTrace trace) {
+  static void read(Path path, JobRecords trace) {
     List<RecordedEvent> events = events(path);
     // Events hold the rank in their group; the global rank is the one in the group of all ranks.
     Set<Integer> ranks =
@@ -44,19 +50,21 @@ final class JdkRecording {
       if (isMessage || event.getEventType().getName().equals("dev.tutti.Operation")) {
         int own = event.getInt("rank");
         boolean isOfAll = ALL.equals(event.getString("group"));
-        TraceEntry entry =
+        RankOperation call =
             ofEvent(event, isOfAll || ranks.size() != 1 ? own : ranks.iterator().next(), isMessage);
-        read.add(entry.key());
-        trace.add(entry);
+        read.add(call.key());
+        trace.add(call);
       }
     }
     Set<Integer> inFile = new HashSet<>(ranks);
     read.forEach(key -> inFile.add((Integer) key.getFirst()));
     readPauses(events, inFile, trace);
     readGroups(events, trace);
-    Map<List<Object>, TraceEntry> records = readRecords(events, trace);
+    Map<List<Object>, RankOperation> records = readRecords(events, trace);
     records.keySet().removeAll(read);
     records.values().forEach(trace::add);
+    long end = events.stream().mapToLong(event -> nanos(event.getEndTime())).max().orElse(0);
+    inFile.forEach(rank -> trace.taken().put(rank, new Taken(end, 0)));
   }
 
   private static List<RecordedEvent> events(Path path) {
@@ -71,7 +79,7 @@ final class JdkRecording {
   }
 
   /** Reads the garbage collector's pauses, which stop all ranks of the process. */
-  private static void readPauses(List<RecordedEvent> events, Set<Integer> ranks, RankTrace trace) {
+  private static void readPauses(List<RecordedEvent> events, Set<Integer> ranks, JobRecords trace) {
     Map<Integer, String> causes = new HashMap<>();
     for (RecordedEvent event : events) {
       if (event.getEventType().getName().equals("jdk.GarbageCollection")) {
@@ -91,7 +99,7 @@ final class JdkRecording {
   }
 
   /** Reads which ranks there are: a rank that left no file has no other trace in the recording. */
-  private static void readGroups(List<RecordedEvent> events, RankTrace trace) {
+  private static void readGroups(List<RecordedEvent> events, JobRecords trace) {
     for (RecordedEvent event : events) {
       if (event.getEventType().getName().equals("dev.tutti.Group")
           && ALL.equals(event.getString("group"))) {
@@ -102,52 +110,53 @@ final class JdkRecording {
   }
 
   /** Reads the flight records in a recording; the last one of each operation counts. */
-  private static Map<List<Object>, TraceEntry> readRecords(
-      List<RecordedEvent> events, RankTrace trace) {
-    Map<List<Object>, TraceEntry> latest = new LinkedHashMap<>();
+  private static Map<List<Object>, RankOperation> readRecords(
+      List<RecordedEvent> events, JobRecords trace) {
+    Map<List<Object>, RankOperation> latest = new LinkedHashMap<>();
     for (RecordedEvent event : events) {
       if (event.getEventType().getName().equals("dev.tutti.FlightRecord")) {
         int rank = event.getInt("globalRank");
         trace.addRank(rank);
-        trace.addGroup(event.getString("group"), TraceFiles.ranks(event.getString("ranks")));
-        String json = TraceFiles.text(event.getString("entry"));
+        trace.addGroup(
+            event.getString("group"), FlightRecordReader.ranks(event.getString("ranks")));
+        String json = FlightRecordReader.text(event.getString("entry"));
         if (!json.isEmpty() && JsonReader.read(json) instanceof Map<?, ?> fields) {
-          TraceEntry entry = asEvents(TraceFiles.entry(rank, fields));
-          latest.put(entry.key(), entry);
+          RankOperation call = FlightRecordReader.operation(rank, fields).bare();
+          latest.put(call.key(), call);
         }
       }
     }
     return latest;
   }
 
-  /** Converts an entry to the form that events have, so that it can be compared with them. */
-  static TraceEntry asEvents(TraceEntry entry) {
-    return Arrays.stream(DType.values())
-        .filter(dtype -> FlightRecord.dtypeName(dtype).equals(entry.dtype()))
-        .findFirst()
-        .map(dtype -> entry.withBytes(dtype.label(), entry.numel() * dtype.byteSize()))
-        .orElseGet(() -> entry.withBytes("", 0));
-  }
-
-  private static TraceEntry ofEvent(RecordedEvent event, int rank, boolean isMessage) {
-    String dtype = TraceFiles.text(event.getString("dtype"));
-    long bytes = event.getLong("bytes");
-    return new TraceEntry(
+  private static RankOperation ofEvent(RecordedEvent event, int rank, boolean isMessage) {
+    String dtype = FlightRecordReader.text(event.getString("dtype"));
+    return new RankOperation(
         rank,
         event.getString("group"),
-        TraceFiles.labelled(event.getString("type")),
-        event.getLong("sequence"),
-        dtype,
-        bytes,
-        TraceEntry.sizesOf(dtype, bytes),
-        "",
-        "",
+        new Issued(
+            FlightRecordReader.labelled(event.getString("type")),
+            event.getLong("sequence"),
+            "",
+            dtype,
+            elements(dtype, event.getLong("bytes")),
+            -1,
+            ""),
         isMessage ? event.getInt("peer") : -1,
-        TraceFiles.text(event.getString("path")),
-        event.getString("state").equals("COMPLETED") ? TraceEntry.COMPLETED : "started",
+        isMessage ? event.getInt("tag") : 0,
+        FlightRecordReader.text(event.getString("path")),
+        event.getString("state").equals("COMPLETED"),
         nanos(event.getStartTime()),
         nanos(event.getEndTime()),
         false);
+  }
+
+  private static long elements(String dtype, long bytes) {
+    return Arrays.stream(DType.values())
+        .filter(type -> type.label().equals(dtype))
+        .mapToLong(type -> bytes / type.byteSize())
+        .findFirst()
+        .orElse(bytes);
   }
 
   private static long nanos(Instant time) {

@@ -1,5 +1,6 @@
 package dev.tutti.cli.trace;
 
+import dev.tutti.runtime.view.JobRecords;
 import java.time.Instant;
 import java.time.LocalDateTime;
 import java.time.ZoneId;
@@ -37,19 +38,19 @@ final class TraceJobs {
    * @param isRecording whether the file is a recording of the JDK rather than a flight record
    * @param trace what the file contains
    */
-  record Part(String file, boolean isRecording, RankTrace trace) {
+  record Part(String file, boolean isRecording, JobRecords trace) {
     private long lastNanos() {
-      return trace.entries().values().stream()
+      return trace.operations().values().stream()
           .flatMap(List::stream)
-          .mapToLong(entry -> Math.max(entry.startNanos(), entry.endNanos()))
+          .mapToLong(call -> Math.max(call.startNanos(), call.endNanos()))
           .max()
           .orElse(0);
     }
 
     /** Returns all ranks of the job; empty if the file tells only of ranks that have entries. */
     private SortedSet<Integer> world() {
-      SortedSet<Integer> ranks = trace.groups().getOrDefault(ALL, new TreeSet<>());
-      return trace.entries().keySet().containsAll(ranks) ? new TreeSet<>() : ranks;
+      SortedSet<Integer> ranks = new TreeSet<>(trace.groups().getOrDefault(ALL, List.of()));
+      return trace.operations().keySet().containsAll(ranks) ? new TreeSet<>() : ranks;
     }
 
     private boolean fits(Part other) {
@@ -73,10 +74,10 @@ final class TraceJobs {
     /** Returns when each operation was called, as far as the file tells. */
     private Map<List<Object>, Long> starts() {
       Map<List<Object>, Long> starts = new HashMap<>();
-      trace.entries().values().stream()
+      trace.operations().values().stream()
           .flatMap(List::stream)
-          .filter(entry -> entry.startNanos() != 0)
-          .forEach(entry -> starts.put(entry.key(), entry.startNanos()));
+          .filter(call -> call.startNanos() != 0)
+          .forEach(call -> starts.put(call.key(), call.startNanos()));
       return starts;
     }
   }

@@ -5,6 +5,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.tutti.Tensor;
 import dev.tutti.cli.TestTerminal;
 import dev.tutti.fake.simulation.SimulatedWorld;
+import dev.tutti.runtime.view.JobView;
+import dev.tutti.runtime.view.Lags;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -58,19 +60,19 @@ class LateRankTest {
   @Test
   void itIsNamedWithHowLongTheOthersWaited() throws Exception {
     Path written = records();
-    TraceAnalysis analysis = TraceAnalysis.of(TraceFiles.read(List.of(written)));
-    assertThat(analysis.problems).isEmpty();
-    assertThat(analysis.stragglers).containsOnlyKeys(LATE);
-    TraceAnalysis.Straggling last = analysis.stragglers.get(LATE);
-    assertThat(last.times).isEqualTo(1 + REDUCTIONS);
-    assertThat(last.medianLag()).isEqualTo(PAUSE.toNanos());
-    assertThat(last.byOperation).containsOnly(Map.entry("barrier", 1), Map.entry("allReduce", 10));
+    JobView job = JobView.of(TraceFiles.read(List.of(written)));
+    assertThat(job.problems()).isEmpty();
+    Lags.Lag last = job.lags().of(LATE);
+    assertThat(last.times()).isEqualTo(1 + REDUCTIONS);
+    assertThat(last.medianNanos()).isEqualTo(PAUSE.toNanos());
+    assertThat(last.lastIn()).containsOnly(Map.entry("barrier", 1), Map.entry("allReduce", 10));
     // The ranks leave the set-up one after the other.
     long pause = PAUSE.toNanos();
-    assertThat(last.waitedNanos).isBetween(2 * REDUCTIONS * pause, 2 * (1 + REDUCTIONS) * pause);
-    assertThat(analysis.shares.get(0).waitingNanos)
+    assertThat(last.totalNanos()).isBetween(REDUCTIONS * pause, (1 + REDUCTIONS) * pause);
+    assertThat(job.lags().of(0).times()).isZero();
+    assertThat(job.lags().of(0).waitingNanos())
         .isBetween(REDUCTIONS * pause, (1 + REDUCTIONS) * pause);
-    assertThat(analysis.shares.get(LATE).waitingNanos).isZero();
+    assertThat(last.waitingNanos()).isZero();
     Path html = folder.resolve("page.html");
     Path perfetto = folder.resolve("events.json");
     assertThat(
@@ -84,9 +86,10 @@ class LateRankTest {
                 perfetto.toString()))
         .isZero();
     assertThat(terminal.out())
-        .startsWith("all collectives match, and no rank is missing")
+        .startsWith("rank 2 is slow: last in 11 of 11, others waited 550 ms for it (")
         .contains(" last in\n", "allReduce (10x)");
-    assertThat(Files.readString(html)).contains("<canvas", "\"rank 2 allReduce #2 Float[1]");
+    assertThat(Files.readString(html))
+        .contains("<canvas", "\"rank 2 is slow: last in 11 of 11", "\"allReduce #2 float32[1]\"");
     assertThat(TraceEvents.read(perfetto)).hasSize(3 * 11);
   }
 }

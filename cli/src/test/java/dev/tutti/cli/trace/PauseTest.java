@@ -4,6 +4,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 
 import dev.tutti.cli.run.CommandProcess;
+import dev.tutti.runtime.view.HeldUp;
+import dev.tutti.runtime.view.JobPage;
+import dev.tutti.runtime.view.JobView;
+import dev.tutti.runtime.view.Lags;
 import dev.tutti.store.tcp.TcpStoreServer;
 import java.net.InetAddress;
 import java.nio.file.Files;
@@ -57,17 +61,16 @@ class PauseTest {
   }
 
   /** Tells whether ranks mostly waited for the last one, and not for a processor. */
-  private static boolean isUndisturbed(TraceAnalysis analysis, double slept) {
-    TraceAnalysis.Straggling late = analysis.stragglers.get(SIZE - 1);
-    return late != null
-        && late.times > 50
-        && Math.abs(late.medianLag() - slept) < slept / 10
-        && analysis.heldUp.stream().anyMatch(PauseTest::isOfPausedRank);
+  private static boolean isUndisturbed(Lags lags, double slept) {
+    Lags.Lag late = lags.of(SIZE - 1);
+    return late.times() > 50
+        && Math.abs(late.medianNanos() - slept) < slept / 10
+        && lags.heldUp().stream().anyMatch(PauseTest::isOfPausedRank);
   }
 
   /** The barrier is the first collective. */
   private static boolean isOfPausedRank(HeldUp held) {
-    return held.entry().rank() == 0 && held.entry().sequence() == 32;
+    return held.call().rank() == 0 && held.call().call().sequence() == 32;
   }
 
   @Test
@@ -77,31 +80,33 @@ class PauseTest {
     double slept = run(millis, records);
     // On a busy machine, longer steps make up for the time in which ranks wait for a processor.
     while (millis < LONGEST_MILLIS
-        && !isUndisturbed(TraceAnalysis.of(TraceFiles.read(List.of(records))), slept)) {
+        && !isUndisturbed(Lags.of(TraceFiles.read(List.of(records))), slept)) {
       millis *= 4;
       records = Files.createTempDirectory(folder, "records-");
       slept = run(millis, records);
     }
-    RankTrace trace = TraceFiles.read(List.of(records));
-    TraceAnalysis analysis = TraceAnalysis.of(trace);
-    assertThat(analysis.problems).isEmpty();
-    TraceAnalysis.Straggling late = analysis.stragglers.get(SIZE - 1);
-    assertThat(late.times).isGreaterThan(50);
-    assertThat((double) late.medianLag()).isCloseTo(slept, within(slept / 10));
-    assertThat(analysis.heldUp)
+    JobView job = JobView.of(TraceFiles.read(List.of(records)));
+    assertThat(job.problems()).isEmpty();
+    assertThat(job.verdict().text()).startsWith("rank 2 is slow: last in ");
+    Lags.Lag late = job.lags().of(SIZE - 1);
+    assertThat(late.times()).isGreaterThan(50);
+    assertThat((double) late.medianNanos()).isCloseTo(slept, within(slept / 10));
+    assertThat(job.lags().heldUp())
         .anySatisfy(
             held -> {
-              assertThat(held.entry().rank()).isZero();
+              assertThat(held.call().rank()).isZero();
               // The barrier is the first collective.
-              assertThat(held.entry().sequence()).isEqualTo(32);
+              assertThat(held.call().call().sequence()).isEqualTo(32);
               assertThat(held.what()).startsWith("GC Pause").contains("System.gc()");
               assertThat(held.pausedNanos()).isBetween(held.lagNanos() / 2, held.lagNanos());
-              assertThat(held.describe())
-                  .startsWith("group 0: rank 0 was ")
-                  .contains(
-                      " ms late for allReduce #32 float32 of 4 bytes; its JVM was paused for ");
             });
-    assertThat(new TimeLine(trace, analysis).toPerfetto()).contains("System.gc()");
-    assertThat(new TimeLine(trace, analysis).toHtml("")).contains("System.gc()");
+    assertThat(job.lines())
+        .anyMatch(
+            line ->
+                line.matches(
+                    "PAUSE group 0: rank 0 was .* ms late for allReduce #32 float32\\[1]; its JVM"
+                        + " was paused for .*"));
+    assertThat(PerfettoEvents.write(job)).contains("System.gc()");
+    assertThat(JobPage.of(job)).contains("System.gc()");
   }
 }

@@ -5,6 +5,8 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.sun.management.ThreadMXBean;
 import dev.tutti.runtime.record.PickleWriter;
+import dev.tutti.runtime.view.FlightRecordReader;
+import dev.tutti.runtime.view.JobRecords;
 import java.lang.management.ManagementFactory;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -73,8 +75,8 @@ class PickleReaderTest {
       long before = threads.getCurrentThreadAllocatedBytes();
       try {
         Object value = PickleReader.read(changed);
-        if (value instanceof Map<?, ?> record && record.get("entries") instanceof List<?> entries) {
-          TraceFiles.add(record, entries, 0, RankTrace.empty());
+        if (value instanceof Map<?, ?> record) {
+          FlightRecordReader.add(record, 0, JobRecords.empty());
         }
       } catch (IllegalArgumentException e) {
         assertThat(e).hasMessageStartingWith("not a ");

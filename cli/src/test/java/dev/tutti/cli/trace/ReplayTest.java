@@ -9,6 +9,11 @@ import dev.tutti.fake.RankBody;
 import dev.tutti.fake.simulation.FaultPlan;
 import dev.tutti.fake.simulation.FaultPlan.Fault;
 import dev.tutti.fake.simulation.SimulatedWorld;
+import dev.tutti.runtime.record.JsonReader;
+import dev.tutti.runtime.view.FlightRecordReader;
+import dev.tutti.runtime.view.JobRecords;
+import dev.tutti.runtime.view.JobView;
+import dev.tutti.runtime.view.RecordedFailure;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -77,13 +82,12 @@ class ReplayTest {
     };
   }
 
-  private RankTrace trace() {
-    RankTrace trace = RankTrace.empty();
+  private JobRecords trace() {
+    JobRecords trace = JobRecords.empty();
     records.forEach(
         (rank, json) -> {
-          if (JsonReader.read(json) instanceof Map<?, ?> record
-              && record.get("entries") instanceof List<?> entries) {
-            TraceFiles.add(record, entries, rank, trace);
+          if (JsonReader.read(json) instanceof Map<?, ?> record) {
+            FlightRecordReader.add(record, rank, trace);
           }
         });
     return trace;
@@ -105,11 +109,13 @@ class ReplayTest {
               .withTimeout(Duration.ofSeconds(4))
               .withFaults(plan)
               .run(recorded(steps(seed, tensors)));
-      RankTrace trace = trace();
+      JobRecords trace = trace();
       String world = "seed " + seed + ", " + plan;
       assertThat(trace.notes()).as(world).isEmpty();
-      assertThat(Replay.of(trace).problems).as(world).isEmpty();
-      Map<Integer, Replay.Failure> failures = trace.failures().getOrDefault("0", new TreeMap<>());
+      assertThat(JobView.of(trace).problems())
+          .as(world)
+          .noneMatch(text -> text.contains("but its evidence says"));
+      Map<Integer, RecordedFailure> failures = trace.failures().getOrDefault("0", new TreeMap<>());
       assertThat(failures.keySet()).as(world).isEqualTo(thrown.keySet());
       failures.forEach(
           (rank, failure) ->
@@ -155,7 +161,7 @@ class ReplayTest {
     assertThat(tutti()).as("no record of rank 2").isEqualTo(1);
     assertThat(terminal.out())
         .containsPattern(
-            "(?m)^VERDICT group 0: rank [01] timed out in allReduce #\\d+: .*; rank 2 does not"
+            "(?m)^FAILED group 0: rank [01] timed out in allReduce #\\d+: .*; rank 2 does not"
                 + " answer; the evidence of ranks 0, 1 says the same$");
   }
 

@@ -13,16 +13,23 @@ import dev.tutti.Settings;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
 import dev.tutti.Work;
+import dev.tutti.cli.JsonSchema;
 import dev.tutti.cli.TestTerminal;
 import dev.tutti.fake.ThreadedProvider;
+import dev.tutti.runtime.failure.JobVerdict;
+import dev.tutti.runtime.operation.RankProgress.Issued;
+import dev.tutti.runtime.record.JsonReader;
 import dev.tutti.runtime.record.PickleWriter;
+import dev.tutti.runtime.view.JobRecords;
+import dev.tutti.runtime.view.JobView;
+import dev.tutti.runtime.view.Lags;
+import dev.tutti.runtime.view.RankOperation;
 import dev.tutti.store.HashStore;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.Callable;
@@ -91,8 +98,8 @@ class TraceCommandTest {
     }
   }
 
-  private TraceAnalysis analysis() throws IOException {
-    return TraceAnalysis.of(TraceFiles.read(List.of(folder)));
+  private JobView job() throws IOException {
+    return JobView.of(TraceFiles.read(List.of(folder)));
   }
 
   @Test
@@ -115,8 +122,8 @@ class TraceCommandTest {
         });
     assertThat(tutti(folder)).isEqualTo(1);
     assertThat(terminal.out())
-        .contains("PROBLEM group 0: ranks disagree: rank 0 called allReduce #2 Float[2]")
-        .contains("ranks 1, 2 called allReduce #2 Float[1]; rank 0 differs from the others");
+        .startsWith("ranks disagree: rank 0 called allReduce #2 float32[2]")
+        .contains("ranks 1, 2 called allReduce #2 float32[1]; rank 0 differs from the others\n");
   }
 
   @Test
@@ -140,8 +147,8 @@ class TraceCommandTest {
         });
     assertThat(tutti(folder)).isEqualTo(1);
     assertThat(terminal.out())
-        .contains("ranks disagree: rank 0 called allGather #1 Float[1+0+2]")
-        .contains("ranks 1, 2 called allGather #1 Float[1+2+0]; rank 0 differs");
+        .contains("ranks disagree: rank 0 called allGather #1 float32[1+0+2]")
+        .contains("ranks 1, 2 called allGather #1 float32[1+2+0]; rank 0 differs");
   }
 
   @Test
@@ -168,9 +175,7 @@ class TraceCommandTest {
         });
     assertThat(tutti(folder)).isEqualTo(1);
     assertThat(terminal.out())
-        .contains(
-            "PROBLEM group 0: rank 1 has not called broadcast #2 Float[2], which 2 of 3 ranks"
-                + " have called; its last collective was allReduce #1 Float[1]");
+        .contains("rank 1 is hung: it has not called broadcast #2, which 2 of 3 ranks called 5");
   }
 
   @Test
@@ -193,13 +198,7 @@ class TraceCommandTest {
           }
         });
     assertThat(tutti(folder)).as(terminal.out()).isZero();
-    assertThat(terminal.out()).startsWith("all collectives match");
-    Map<Integer, Map<?, ?>> records = new HashMap<>();
-    for (int rank = 0; rank < 3; rank++) {
-      Path file = folder.resolve("flight-record-" + rank + ".json");
-      records.put(rank, (Map<?, ?>) JsonReader.read(Files.readString(file)));
-    }
-    assertThat(LiveComparison.of(records).disagreements()).isEmpty();
+    assertThat(job().problems()).isEmpty();
   }
 
   @Test
@@ -221,9 +220,7 @@ class TraceCommandTest {
     Files.write(folder.resolve("rank_1"), pickle);
     terminal.reset();
     assertThat(tutti(folder)).isEqualTo(1);
-    assertThat(terminal.out())
-        .contains("PROBLEM group 0: no record of rank 1")
-        .doesNotContain("disagree");
+    assertThat(terminal.out()).startsWith("rank 1 left no record\n").doesNotContain("disagree");
     assertThat(terminal.err())
         .contains(
             "flight-record-1.json is left out: it was written after 0 restarts, and others after 1",
@@ -271,37 +268,31 @@ class TraceCommandTest {
     assertThat(tutti(folder.resolve("rank_0"), folder.resolve("rank_1"))).isZero();
     terminal.reset();
     assertThat(tutti(folder.resolve("rank_0"))).isEqualTo(1);
-    assertThat(terminal.out()).contains("PROBLEM group 0: no record of rank 1");
+    assertThat(terminal.out()).startsWith("rank 1 left no record\n");
   }
 
   @Test
   void clocksAreAlignedByTheEndsOfCollectives() {
-    RankTrace trace = RankTrace.empty();
+    JobRecords trace = JobRecords.empty();
     for (int i = 1; i <= 5; i++) {
       for (int rank = 0; rank < 2; rank++) {
         long clock = rank * 1_000_000L;
         trace.add(
-            new TraceEntry(
+            new RankOperation(
                 rank,
                 "0",
-                OpType.BARRIER,
-                i,
-                "",
+                new Issued(OpType.BARRIER, i, "", "", 0, -1, ""),
+                -1,
                 0,
                 "",
-                "",
-                "",
-                -1,
-                "",
-                "completed",
+                true,
                 i * 1000L + clock,
                 i * 1000L + 100 + clock + (i == 5 && rank == 1 ? 777 : 0),
                 false));
       }
     }
-    assertThat(TraceAnalysis.of(trace).clockOffsets)
-        .containsEntry(0, 0L)
-        .containsEntry(1, -1_000_000L);
+    assertThat(Lags.of(trace).offset(0)).isZero();
+    assertThat(Lags.of(trace).offset(1)).isEqualTo(-1_000_000L);
   }
 
   /** Writes what a rank of PyTorch records of an all-reduce and a broadcast on Gloo. */
@@ -340,14 +331,11 @@ class TraceCommandTest {
           group.broadcast(Tensor.of(1f, 2f), 1);
         });
     recordTorch(2, 2);
-    TraceAnalysis analysis = analysis();
-    assertThat(analysis.problems).isEmpty();
-    assertThat(analysis.stragglers).doesNotContainKey(2);
+    assertThat(job().verdict()).isEqualTo(JobVerdict.HEALTHY);
+    assertThat(job().problems()).isEmpty();
+    assertThat(job().lags().of(2).times()).isZero();
     recordTorch(2, 3);
-    assertThat(analysis().problems)
-        .singleElement()
-        .asString()
-        .contains("broadcast #2", "rank 2 differs from the others");
+    assertThat(job().verdict().text()).contains("broadcast #2", "rank 2 differs from the others");
   }
 
   @Test
@@ -368,63 +356,11 @@ class TraceCommandTest {
     Path docs = Path.of("../docs/flight-record.schema.json");
     Object schema = JsonReader.read(Files.readString(docs));
     Object record = JsonReader.read(Files.readString(folder.resolve("flight-record-1.json")));
-    assertThat(misfits("record", record, schema)).isEmpty();
+    assertThat(JsonSchema.misfits("record", record, schema)).isEmpty();
     assertThat(record).asInstanceOf(InstanceOfAssertFactories.MAP).containsKey("failures");
-    assertThat(misfits("record", Map.of("version", 1L), schema))
+    assertThat(JsonSchema.misfits("record", Map.of("version", 1L), schema))
         .anyMatch(text -> text.contains("version"))
         .anyMatch(text -> text.contains("entries"));
-  }
-
-  /** Checks type, required, properties, additionalProperties, items and enum. */
-  private static List<String> misfits(String where, Object value, Object schema) {
-    List<String> all = new ArrayList<>();
-    if (!(schema instanceof Map<?, ?> rules)) {
-      return all;
-    }
-    List<?> types =
-        rules.get("type") instanceof List<?> several
-            ? several
-            : rules.get("type") == null ? List.of() : List.of(rules.get("type"));
-    String type =
-        switch (value) {
-          case null -> "null";
-          case String _ -> "string";
-          case Boolean _ -> "boolean";
-          case Long _ -> "integer";
-          case Number _ -> "number";
-          case List<?> _ -> "array";
-          default -> "object";
-        };
-    if (!types.isEmpty() && !types.contains(type)) {
-      all.add(where + " is of type " + type);
-    }
-    if (rules.get("enum") instanceof List<?> values && !values.contains(value)) {
-      all.add(where + " is " + value);
-    }
-    if (value instanceof List<?> list) {
-      list.forEach(item -> all.addAll(misfits(where + "[]", item, rules.get("items"))));
-    }
-    if (value instanceof Map<?, ?> map) {
-      if (rules.get("required") instanceof List<?> required) {
-        required.stream()
-            .filter(key -> !map.containsKey(key))
-            .forEach(key -> all.add(where + " has no " + key));
-      }
-      Map<?, ?> properties = rules.get("properties") instanceof Map<?, ?> given ? given : Map.of();
-      map.forEach(
-          (key, held) -> {
-            Object rule = properties.get(key);
-            if (rule == null && Boolean.FALSE.equals(rules.get("additionalProperties"))) {
-              all.add(where + " has " + key);
-            }
-            all.addAll(
-                misfits(
-                    where + "." + key,
-                    held,
-                    rule == null ? rules.get("additionalProperties") : rule));
-          });
-    }
-    return all;
   }
 
   @Test

@@ -1,5 +1,6 @@
 package dev.tutti.cli.trace;
 
+import dev.tutti.runtime.record.JsonReader;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

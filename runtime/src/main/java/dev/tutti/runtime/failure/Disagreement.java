@@ -17,7 +17,7 @@ import java.util.TreeMap;
 import java.util.stream.Collectors;
 
 /** Finds the first collective in which the ranks made calls that do not match. */
-public final class Disagreement {
+final class Disagreement {
   /**
    * To these operations all ranks bring the same number of elements; in others their parts may
    * differ in length, but all ranks know all lengths if they pass a tensor for each rank.

@@ -2,7 +2,9 @@ package dev.tutti.runtime.failure;
 
 import dev.tutti.runtime.operation.GroupIdentity;
 import dev.tutti.runtime.operation.RankProgress;
+import dev.tutti.runtime.operation.RankProgress.Pending;
 import java.nio.charset.StandardCharsets;
+import java.time.Duration;
 import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.Map;
@@ -65,6 +67,32 @@ public record Evidence(
   /** Creates what a rank of a group knows before any rank is asked. */
   static Evidence of(FailureEvent event, GroupIdentity group, int server, boolean paused) {
     return of(event, group.size(), group.rank(), server, paused);
+  }
+
+  /**
+   * Creates what is known about an operation that waits.
+   *
+   * @param group the name of its group
+   * @param rank the rank that waits
+   * @param op the operation
+   * @param waited how long it has waited; 0 if that is not known
+   * @param size the number of ranks in the group
+   * @param answers where the ranks stand that answered
+   * @param silent the ranks that do not answer
+   * @param strangers the ranks that cannot be asked
+   */
+  public static Evidence ofWait(
+      String group,
+      int rank,
+      Pending op,
+      Duration waited,
+      int size,
+      Map<Integer, RankProgress> answers,
+      Set<Integer> silent,
+      Set<Integer> strangers) {
+    Question question =
+        new Question(group, rank, op.type(), op.sequence(), op.peer(), op.tag(), waited);
+    return of(question.timeout(), size, rank, -1, false).and(answers, silent, strangers);
   }
 
   /** Returns the same evidence of a rank that cannot ask others. */

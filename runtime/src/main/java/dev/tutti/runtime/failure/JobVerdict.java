@@ -7,6 +7,8 @@ import java.time.Duration;
 import java.util.Comparator;
 import java.util.Locale;
 import java.util.Map;
+import java.util.SortedMap;
+import org.jspecify.annotations.Nullable;
 
 /**
  * What is wrong with a job, or that nothing is, in the words that all views of a job use.
@@ -70,8 +72,18 @@ public record JobVerdict(State state, int rank, String text) {
     return new JobVerdict(State.HUNG, -1, "hung: " + waiting(event) + why);
   }
 
-  /** Describes calls of all ranks that do not match. */
-  static JobVerdict ofCalls(Diagnosis found) {
+  /**
+   * Compares the recent calls of ranks; null if all match.
+   *
+   * @param ranks what each rank reports about itself, by rank
+   * @param size the number of ranks in the group
+   */
+  public static @Nullable JobVerdict ofCalls(SortedMap<Integer, RankProgress> ranks, int size) {
+    Diagnosis found = Disagreement.of(ranks, size);
+    return found.text().isEmpty() ? null : ofCalls(found);
+  }
+
+  private static JobVerdict ofCalls(Diagnosis found) {
     int odd = found.failedRank();
     String who = odd < 0 ? "" : "; rank " + odd + " differs from the others";
     return new JobVerdict(State.MISMATCH, odd, found.text() + who);
@@ -135,6 +147,13 @@ public record JobVerdict(State state, int rank, String text) {
     double seconds = duration.toNanos() / 1e9;
     String format = seconds < 1 ? "%2$.0f ms" : seconds < 9.95 ? "%.1f s" : "%.0f s";
     return String.format(Locale.ROOT, format, seconds, seconds * 1e3);
+  }
+
+  /** Returns this verdict on a rank that is hung as one on a rank that is slow. */
+  public JobVerdict asSlow() {
+    return state == State.HUNG
+        ? new JobVerdict(State.SLOW, rank, text.replace(" is hung: ", " is slow: "))
+        : this;
   }
 
   /** Returns this verdict with a rank, and a text, of all ranks in place of those of a group. */

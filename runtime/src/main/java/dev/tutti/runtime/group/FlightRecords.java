@@ -146,7 +146,10 @@ final class FlightRecords implements RecordSource {
 
   /** Returns a record of this rank with some parts. */
   Map<String, Object> toMap(List<FlightRecord.Part> parts) {
-    return FlightRecord.of(rank, restarts, parts);
+    Map<String, Object> map = FlightRecord.of(rank, restarts, parts);
+    map.put("time_ns", time.epochMillis() * 1_000_000);
+    map.put("slow_ms", settings.get(RuntimeSettings.SLOW).toMillis());
+    return map;
   }
 
   /** Returns the open groups, in the order in which they were created. */

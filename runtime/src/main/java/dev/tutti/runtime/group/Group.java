@@ -174,7 +174,7 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
 
   @Override
   public RankProgress standing() {
-    return standing.withPlace();
+    return standing.withPlace(isClosed());
   }
 
   /** Tells whether inputs are searched for NaN before a backend reads them. */
@@ -328,7 +328,7 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
     if (event.kind() == Kind.MISMATCH) {
       standing.awaitCall(event, time.deadline(monitor.times().call()));
     }
-    return standing.progress(false).without(unreached());
+    return standing.withPlace(false).without(unreached());
   }
 
   /** Publishes that this rank closes the group without a failure, and where it stands. */

@@ -25,6 +25,7 @@ final class GroupStatus {
     map.put("joining", progress.joining());
     map.put("refusal", progress.refusal());
     map.put("thread", progress.elsewhere());
+    map.put("progress", progress.encode());
     map.put("paths", group.paths.read());
     return map;
   }

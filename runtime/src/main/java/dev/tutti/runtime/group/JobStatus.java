@@ -33,6 +33,7 @@ record JobStatus(int rank, int size, FlightRecords records) {
     map.put("host", host());
     map.put("pid", ProcessHandle.current().pid());
     map.put("groups", groups.stream().map(GroupStatus::of).toList());
+    map.put("pauses", JvmPauses.list());
     map.put(
         "flight_record",
         records.toMap(groups.stream().map(group -> group.flightRecord(RECENT)).toList()));

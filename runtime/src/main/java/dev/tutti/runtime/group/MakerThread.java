@@ -21,6 +21,7 @@ final class MakerThread {
           "dev.tutti.Work",
           "dev.tutti.store.",
           "dev.tutti.aeron.",
+          "dev.tutti.fake.",
           "dev.tutti.gloo.",
           "dev.tutti.cuda.");
 

@@ -91,9 +91,9 @@ final class Standing {
         List.of());
   }
 
-  /** Returns where this rank stands, and at which line of the program its thread is. */
-  RankProgress withPlace() {
-    return progress(group.isClosed()).with(maker.place());
+  /** Returns the same, and at which line of the program this rank's thread is. */
+  RankProgress withPlace(boolean closed) {
+    return progress(closed).with(maker.place());
   }
 
   /** Returns the reason why the last call was refused; empty if it was not. */

@@ -140,11 +140,26 @@ public record RankProgress(
         List.of());
   }
 
-  /** Creates a progress that contains only the calls of a rank. */
-  public static RankProgress ofCalls(List<Issued> calls) {
-    long last = calls.isEmpty() ? 0 : calls.getLast().sequence();
+  /** Creates a progress that contains only the calls of a rank, and those that have not ended. */
+  public static RankProgress ofCalls(List<Issued> calls, List<Pending> pending) {
+    long last = calls.stream().mapToLong(Issued::sequence).max().orElse(0);
     return new RankProgress(
-        false, last, "", "", "", Map.of(), Map.of(), List.of(), List.copyOf(calls), List.of());
+        false,
+        last,
+        "",
+        "",
+        "",
+        Map.of(),
+        Map.of(),
+        List.copyOf(pending),
+        List.copyOf(calls),
+        List.of());
+  }
+
+  /** Creates the progress of a rank that closed the group, and has told no more. */
+  public static RankProgress ofClosed() {
+    return new RankProgress(
+        true, 0, "", "", "", Map.of(), Map.of(), List.of(), List.of(), List.of());
   }
 
   /** Tells whether a message waits for its counterpart. */

@@ -93,6 +93,11 @@ public final class StatusQuery implements AutoCloseable {
     return store.check(List.of("joined/" + rank));
   }
 
+  /** Returns the keys of the job that is asked. */
+  public Store store() {
+    return store;
+  }
+
   /** Returns the ranks that have left since by closing the group of all ranks. */
   public SortedSet<Integer> left() {
     return ranks.stream()

@@ -284,7 +284,7 @@ class EvidenceTest {
     FailureEvent event = event(Kind.TIMEOUT, -1, OpType.ALL_REDUCE, CALL, -1);
     RankProgress reporter = progress(Standing.IN_THE_CALL, 0);
     RankProgress held = progress(Standing.IN_THE_CALL_BEFORE, 1);
-    RankProgress absent = RankProgress.ofCalls(List.of());
+    RankProgress absent = RankProgress.ofCalls(List.of(), List.of());
     assertThat(judge(event, Map.of(0, reporter, 1, held, 2, absent)))
         .isEqualTo(
             "2: no data; rank 1 has not called it (its last collective was #1); it waits in barrier"

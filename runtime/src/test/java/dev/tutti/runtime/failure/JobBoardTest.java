@@ -54,7 +54,8 @@ class JobBoardTest {
     long last = rank == behind ? 2 : 3;
     board.publish(
         "0",
-        RankProgress.ofCalls(List.of(new Issued(OpType.BARRIER, last, "", "", -1, -1, "")))
+        RankProgress.ofCalls(
+                List.of(new Issued(OpType.BARRIER, last, "", "", -1, -1, "")), List.of())
             .encode());
   }
 

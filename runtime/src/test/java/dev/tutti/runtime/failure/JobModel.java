@@ -38,7 +38,7 @@ final class JobModel {
   /** What a rank may answer to those who ask where it stands. */
   private static final class Said {
     static final Said IN_SET_UP = new Said(1, RankProgress.ofSetUp(GROUP));
-    static final Said ABSENT = new Said(2, RankProgress.ofCalls(List.of()));
+    static final Said ABSENT = new Said(2, RankProgress.ofCalls(List.of(), List.of()));
     static final Said CALLED = ofCall(3, OpType.BARRIER, -1);
     static final Said CALLED_OTHER = ofCall(4, OpType.BROADCAST, 0);
     static final Said RECEIVES = new Said(5, ABSENT.progress);
@@ -58,7 +58,8 @@ final class JobModel {
 
     private static Said ofCall(int code, OpType type, int root) {
       return new Said(
-          code, RankProgress.ofCalls(List.of(new Issued(type, 1, "", "", -1, root, ""))));
+          code,
+          RankProgress.ofCalls(List.of(new Issued(type, 1, "", "", -1, root, "")), List.of()));
     }
 
     /** Returns the answer of one of the ranks, each of which receives from the next one. */

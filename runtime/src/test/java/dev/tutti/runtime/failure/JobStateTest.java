@@ -72,7 +72,7 @@ class JobStateTest {
 
   private static RankProgress at(long sequence) {
     return RankProgress.ofCalls(
-        List.of(new Issued(OpType.ALL_REDUCE, sequence, "", "", -1, -1, "")));
+        List.of(new Issued(OpType.ALL_REDUCE, sequence, "", "", -1, -1, "")), List.of());
   }
 
   private AgreedFailure verdict() {

@@ -1,4 +1,4 @@
-package dev.tutti.cli.status;
+package dev.tutti.runtime.view;
 
 import java.util.ArrayList;
 import java.util.List;
@@ -6,22 +6,32 @@ import java.util.List;
 /** A format for rows of texts as aligned columns. */
 final class Columns {
   private static final int GAP = 2;
+  private static final String NOTHING = "-";
 
   private Columns() {}
 
-  /** Returns a line for each row; all rows have the same number of texts. */
+  /**
+   * Returns a line for each row, without the columns that are empty in all rows but the first.
+   *
+   * @param rows rows that all have the same number of texts; the first is the header
+   */
   static List<String> aligned(List<List<String>> rows) {
     int[] widths = new int[rows.getFirst().size()];
+    boolean[] isShown = new boolean[widths.length];
     for (List<String> row : rows) {
       for (int i = 0; i < widths.length; i++) {
         widths[i] = Math.max(widths[i], row.get(i).length());
+        isShown[i] |= row != rows.getFirst() && !row.get(i).isEmpty();
       }
     }
     List<String> lines = new ArrayList<>();
     for (List<String> row : rows) {
       StringBuilder line = new StringBuilder();
       for (int i = 0; i < widths.length; i++) {
-        line.append(row.get(i)).repeat(' ', widths[i] - row.get(i).length() + GAP);
+        if (isShown[i]) {
+          String text = row.get(i).isEmpty() ? NOTHING : row.get(i);
+          line.append(text).repeat(' ', widths[i] - text.length() + GAP);
+        }
       }
       lines.add(line.toString().stripTrailing());
     }

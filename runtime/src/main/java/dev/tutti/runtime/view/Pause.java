@@ -1,4 +1,4 @@
-package dev.tutti.cli.trace;
+package dev.tutti.runtime.view;
 
 /**
  * A time span in which the JVM of a rank was paused.
@@ -8,13 +8,13 @@ package dev.tutti.cli.trace;
  * @param endNanos when the pause ended
  * @param what the cause of the pause, in words
  */
-record Pause(int rank, long startNanos, long endNanos, String what) {
+public record Pause(int rank, long startNanos, long endNanos, String what) {
   /** Returns how much of a time span the pause covers. */
   long within(long fromNanos, long toNanos) {
     return Math.max(0, Math.min(endNanos, toNanos) - Math.max(startNanos, fromNanos));
   }
 
-  long nanos() {
+  public long nanos() {
     return endNanos - startNanos;
   }
 }

@@ -1,24 +1,24 @@
-package dev.tutti.cli.trace;
+package dev.tutti.runtime.view;
 
 import java.util.Locale;
 
 /**
  * A collective to which a rank came late because its JVM was paused.
  *
- * @param entry the entry of that rank
+ * @param call the call of that rank
  * @param lagNanos how late the rank was
  * @param pausedNanos for how much of that time the JVM was paused
  * @param what the causes of the pauses
  */
-record HeldUp(TraceEntry entry, long lagNanos, long pausedNanos, String what) {
+public record HeldUp(RankOperation call, long lagNanos, long pausedNanos, String what) {
   String describe() {
     return String.format(
         Locale.ROOT,
         "group %s: rank %d was %.1f ms late for %s; its JVM was paused for %.1f ms of that: %s",
-        entry.group(),
-        entry.rank(),
+        call.group(),
+        call.rank(),
         lagNanos / 1e6,
-        entry.describe(),
+        call.describe(),
         pausedNanos / 1e6,
         what);
   }

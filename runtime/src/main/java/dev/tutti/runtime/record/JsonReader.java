@@ -1,4 +1,4 @@
-package dev.tutti.cli.trace;
+package dev.tutti.runtime.record;
 
 import java.util.ArrayList;
 import java.util.HexFormat;

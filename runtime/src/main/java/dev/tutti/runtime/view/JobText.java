@@ -1,0 +1,210 @@
+package dev.tutti.runtime.view;
+
+import dev.tutti.runtime.failure.JobVerdict;
+import dev.tutti.runtime.view.Lags.Lag;
+import dev.tutti.runtime.view.RankStanding.InGroup;
+import dev.tutti.runtime.view.RankStanding.Wait;
+import dev.tutti.spi.PeerLateException;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.SortedMap;
+import java.util.TreeMap;
+import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
+
+/** Writes a job's view as text and as plain values. */
+final class JobText {
+  private static final int MOST_PAUSES = 10;
+  private static final List<String> HEAD =
+      List.of(
+          "rank",
+          "process",
+          "group",
+          "operation",
+          "for",
+          "waits for",
+          "last",
+          "lag",
+          "waiting",
+          "moving",
+          "at",
+          "last in");
+
+  private JobText() {}
+
+  /**
+   * Where a rank is shown to stand.
+   *
+   * @param group the group in which it has waited longest, or else its first group; or empty
+   * @param in where it stands in that group, or null
+   */
+  private record Place(String group, @Nullable InGroup in) {
+    private static final Place NONE = new Place("", null);
+
+    @Nullable Wait longest() {
+      return in == null || in.waits().isEmpty() ? null : in.waits().getFirst();
+    }
+
+    private long nanos() {
+      Wait wait = longest();
+      return wait == null ? -1 : Math.max(0, wait.nanos());
+    }
+
+    String operation() {
+      Wait wait = longest();
+      int more = in == null ? 0 : in.waits().size() - 1;
+      return in == null
+          ? "joins"
+          : !in.failure().isEmpty()
+              ? "failed"
+              : !in.progress().joining().isEmpty()
+                  ? in.progress().joining()
+                  : wait == null
+                      ? "none since #" + in.progress().issued()
+                      : wait.op().describe() + (more > 0 ? " and " + more + " more" : "");
+    }
+
+    /** Shortens "its main thread is at app.Loader.next(Loader.java:41)". */
+    String thread() {
+      return in == null
+          ? ""
+          : in.progress().elsewhere().replaceFirst("^its (.*) thread is at ", "$1: ");
+    }
+  }
+
+  private static Place placeOf(RankStanding standing) {
+    Place found = Place.NONE;
+    for (Map.Entry<String, InGroup> each : standing.groups().entrySet()) {
+      Place place = new Place(each.getKey(), each.getValue());
+      found = found.in() == null || place.nanos() > found.nanos() ? place : found;
+    }
+    return found;
+  }
+
+  static List<String> lines(JobFacts job, JobVerdict verdict, List<String> problems) {
+    SortedMap<Integer, List<String>> rows = new TreeMap<>();
+    job.standings().forEach((rank, standing) -> rows.put(rank, row(job, rank, standing)));
+    for (Map.Entry<Integer, Silence> each : job.silent().entrySet()) {
+      List<String> row = new ArrayList<>(List.of("" + each.getKey(), "" + each.getValue()));
+      HEAD.subList(2, HEAD.size()).forEach(_ -> row.add(""));
+      rows.put(each.getKey(), row);
+    }
+    List<List<String>> table = new ArrayList<>(List.of(HEAD));
+    table.addAll(rows.values());
+    List<String> lines = new ArrayList<>(List.of(verdict.text(), ""));
+    lines.addAll(Columns.aligned(table));
+    problems.forEach(text -> lines.add("PROBLEM " + text));
+    job.failures().forEach(text -> lines.add("FAILED " + text));
+    job.lags().heldUp().stream()
+        .sorted(Comparator.comparingLong(HeldUp::pausedNanos).reversed())
+        .limit(MOST_PAUSES)
+        .forEach(held -> lines.add("PAUSE " + held.describe()));
+    return lines;
+  }
+
+  private static List<String> row(JobFacts job, int rank, RankStanding standing) {
+    Place place = placeOf(standing);
+    Wait wait = place.longest();
+    List<Integer> missing = wait == null ? List.of() : job.waitsFor(rank, place.group(), wait);
+    Lag lag = job.lags().of(rank);
+    return List.of(
+        "" + rank,
+        standing.process(),
+        place.group(),
+        place.operation(),
+        wait == null || wait.nanos() < 0 ? "" : JobVerdict.inWords(Duration.ofNanos(wait.nanos())),
+        wait == null
+            ? ""
+            : missing.isEmpty()
+                ? wait.op().type().isPointToPoint() ? "any rank" : "nobody"
+                : PeerLateException.ranks(missing),
+        lag.times() + "/" + lag.collectives(),
+        String.format(Locale.ROOT, "%.1f ms", lag.medianNanos() / 1e6),
+        percent(lag.waitingNanos(), lag.spanNanos()),
+        percent(lag.movingNanos(), lag.spanNanos()),
+        place.thread(),
+        lag.lastIn().entrySet().stream()
+            .map(each -> each.getKey() + " (" + each.getValue() + "x)")
+            .collect(Collectors.joining(", ")));
+  }
+
+  private static String percent(long part, long whole) {
+    return String.format(Locale.ROOT, "%.1f%%", whole == 0 ? 0 : 100.0 * part / whole);
+  }
+
+  static Map<String, Object> toMap(JobFacts job, JobVerdict verdict, List<String> problems) {
+    Map<String, Object> map = new LinkedHashMap<>();
+    map.put("verdict", verdict.toMap());
+    Map<String, Object> groups = new LinkedHashMap<>(job.records().groups());
+    map.put("groups", groups);
+    SortedMap<Integer, Map<String, Object>> ranks = new TreeMap<>();
+    job.standings().forEach((rank, standing) -> ranks.put(rank, rank(job, rank, standing)));
+    job.silent()
+        .forEach((rank, why) -> ranks.put(rank, Map.of("rank", rank, "state", why.toString())));
+    map.put("ranks", ranks.values());
+    map.put("problems", problems);
+    map.put("failures", job.failures());
+    map.put("held_up", job.lags().heldUp().stream().map(HeldUp::describe).toList());
+    map.put("operations", operations(job));
+    map.put("pauses", job.records().pauses().stream().map(pause -> pause(job, pause)).toList());
+    return map;
+  }
+
+  private static Map<String, Object> rank(JobFacts job, int rank, RankStanding standing) {
+    Place place = placeOf(standing);
+    Wait wait = place.longest();
+    Lag lag = job.lags().of(rank);
+    Map<String, Object> map = new LinkedHashMap<>();
+    map.put("rank", rank);
+    map.put("state", "alive");
+    map.put("process", standing.process());
+    map.put("group", place.group());
+    map.put("operation", place.operation());
+    map.put("waited_s", wait == null || wait.nanos() < 0 ? null : wait.nanos() / 1e9);
+    map.put("waits_for", wait == null ? List.of() : job.waitsFor(rank, place.group(), wait));
+    map.put("collectives", lag.collectives());
+    map.put("last", lag.times());
+    map.put("lag_ms", lag.medianNanos() / 1e6);
+    map.put("others_waited_ms", lag.totalNanos() / 1e6);
+    map.put("time_ms", lag.spanNanos() / 1e6);
+    map.put("waiting_ms", lag.waitingNanos() / 1e6);
+    map.put("moving_ms", lag.movingNanos() / 1e6);
+    map.put("last_in", lag.lastIn());
+    map.put("at", place.thread());
+    return map;
+  }
+
+  /** Returns the operations with times in microseconds, by one clock. */
+  private static List<Object> operations(JobFacts job) {
+    List<Object> all = new ArrayList<>();
+    for (List<RankOperation> calls : job.records().operations().values()) {
+      for (RankOperation call : calls) {
+        Map<String, Object> map = new LinkedHashMap<>();
+        map.put("rank", call.rank());
+        map.put("group", call.group());
+        map.put("name", call.describe());
+        map.put("ts", job.lags().micros(call.rank(), call.startNanos()));
+        map.put("dur", job.records().nanos(call) / 1e3);
+        map.put("moving", Math.min(job.lags().moving(call), job.records().nanos(call)) / 1e3);
+        map.put("ended", call.isCompleted());
+        map.put("path", call.path());
+        all.add(map);
+      }
+    }
+    return all;
+  }
+
+  private static Map<String, Object> pause(JobFacts job, Pause pause) {
+    Map<String, Object> map = new LinkedHashMap<>();
+    map.put("rank", pause.rank());
+    map.put("name", pause.what());
+    map.put("ts", job.lags().micros(pause.rank(), pause.startNanos()));
+    map.put("dur", pause.nanos() / 1e3);
+    return map;
+  }
+}

@@ -1,0 +1,104 @@
+package dev.tutti.runtime.view;
+
+import dev.tutti.runtime.failure.JobVerdict;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.SortedMap;
+import java.util.SortedSet;
+import java.util.TreeMap;
+import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * What is known about a job at one moment: who is alive, where each rank stands and for whom it
+ * waits, what it did last, and the verdict. Immutable, except for the records.
+ */
+public final class JobView {
+  private final JobFacts facts;
+  private final JobVerdict verdict;
+
+  private JobView(JobFacts facts) {
+    this.facts = facts;
+    this.verdict = JobJudge.judge(facts);
+  }
+
+  /** Shows what the records of ranks say. */
+  public static JobView of(JobRecords records) {
+    Set<String> bare =
+        records.operations().values().stream()
+            .flatMap(List::stream)
+            .filter(RankOperation::isOfTorch)
+            .map(RankOperation::group)
+            .collect(Collectors.toSet());
+    SortedMap<Integer, RankStanding> standings = new TreeMap<>();
+    records
+        .operations()
+        .keySet()
+        .forEach(rank -> standings.put(rank, RankStanding.of(rank, records, bare)));
+    SortedMap<Integer, Silence> silent = new TreeMap<>();
+    for (List<Integer> ranks : records.groups().values()) {
+      for (int rank : ranks) {
+        if (!standings.containsKey(rank)) {
+          silent.put(rank, Silence.NO_RECORD);
+        }
+      }
+    }
+    return new JobView(new JobFacts(records, standings, silent, null));
+  }
+
+  /**
+   * Shows what ranks answer about themselves.
+   *
+   * @param answers the answers that are there, by rank
+   * @param silent why the other ranks do not answer
+   * @param failure why the job failed, if its ranks say so; else null
+   * @throws IllegalArgumentException if an answer is none
+   */
+  public static JobView of(
+      SortedMap<Integer, Map<?, ?>> answers,
+      SortedMap<Integer, Silence> silent,
+      @Nullable JobVerdict failure) {
+    JobRecords records = JobRecords.empty();
+    SortedMap<Integer, RankStanding> standings = new TreeMap<>();
+    answers.forEach((rank, map) -> standings.put(rank, RankStanding.of(map, rank, records)));
+    return new JobView(new JobFacts(records, standings, silent, failure));
+  }
+
+  /** Returns the state of the job, and the rank to blame. */
+  public JobVerdict verdict() {
+    return verdict;
+  }
+
+  /** Returns which ranks come last. */
+  public Lags lags() {
+    return facts.lags();
+  }
+
+  /** Returns the operations and pauses that are known. */
+  public JobRecords records() {
+    return facts.records();
+  }
+
+  /** Returns what is wrong beside the verdict: calls that do not match, and missing records. */
+  public List<String> problems() {
+    SortedSet<String> all = JobJudge.problems(facts);
+    all.remove(verdict.text());
+    return List.copyOf(all);
+  }
+
+  /** Returns a time of a rank's clock by one clock, in microseconds since the first operation. */
+  public double micros(int rank, long nanos) {
+    return facts.lags().micros(rank, nanos);
+  }
+
+  /** Returns the lines of a page of text: the verdict, a table of the ranks, and details. */
+  public List<String> lines() {
+    return JobText.lines(facts, verdict, problems());
+  }
+
+  /** Returns this view as plain values, whose form docs/job-view.schema.json describes. */
+  public Map<String, Object> toMap() {
+    return JobText.toMap(facts, verdict, problems());
+  }
+}

@@ -1,0 +1,250 @@
+package dev.tutti.runtime.view;
+
+import dev.tutti.OpType;
+import java.util.ArrayList;
+import java.util.EnumSet;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.SortedMap;
+import java.util.SortedSet;
+import java.util.TreeMap;
+import java.util.TreeSet;
+
+/** Which ranks come last, and how long the others wait for them. */
+public final class Lags {
+  /*
+   * The time that a rank spent in a collective is known by the rank's own clock. The rank that
+   * spent the shortest time came last, and each of the others waited for it for the time that it
+   * spent in excess of that, so no clock is compared with another. A rank that never had to wait
+   * was not timed, and counts as 0. In a collective that has not ended, the ranks that have come
+   * have waited until their records were taken. For the timeline, clocks are aligned by the ends of
+   * collectives that end on all ranks at once.
+   */
+  private static final Set<OpType> END_TOGETHER =
+      EnumSet.of(
+          OpType.BARRIER,
+          OpType.ALL_REDUCE,
+          OpType.ALL_GATHER,
+          OpType.ALL_GATHER_INTO,
+          OpType.REDUCE_SCATTER,
+          OpType.REDUCE_SCATTER_INTO,
+          OpType.ALL_TO_ALL,
+          OpType.ALL_TO_ALL_SINGLE);
+
+  private final JobRecords records;
+  private final SortedMap<Integer, Lag> ranks = new TreeMap<>();
+  private final List<HeldUp> heldUp = new ArrayList<>();
+  private final SortedMap<Integer, Long> offsets = new TreeMap<>();
+  private long originNanos;
+  private final Map<RankOperation, Long> moving = new HashMap<>();
+
+  /** Where the time of a rank went, and how it kept the others waiting. */
+  public static final class Lag {
+    private int collectives;
+    private long spanNanos;
+    private long waitingNanos;
+    private long movingNanos;
+    private final List<Long> lags = new ArrayList<>();
+    private final SortedMap<String, Integer> lastIn = new TreeMap<>();
+
+    /** Returns the number of collectives that have ended on all ranks. */
+    public int collectives() {
+      return collectives;
+    }
+
+    /** Returns the time from the rank's first call to its last end. */
+    public long spanNanos() {
+      return spanNanos;
+    }
+
+    /** Returns the time in collectives, waiting for others. */
+    public long waitingNanos() {
+      return waitingNanos;
+    }
+
+    /** Returns the time in collectives after all ranks had come. */
+    public long movingNanos() {
+      return movingNanos;
+    }
+
+    /** Returns how often the rank was the last to come. */
+    public int times() {
+      return lags.size();
+    }
+
+    /** Returns how late it was in the median of these cases. */
+    public long medianNanos() {
+      return median(lags);
+    }
+
+    /** Returns how long the others waited for it. */
+    public long totalNanos() {
+      return lags.stream().mapToLong(Long::longValue).sum();
+    }
+
+    /** Returns how often it came late by at least a time. */
+    long times(long leastNanos) {
+      return lags.stream().filter(nanos -> nanos >= leastNanos).count();
+    }
+
+    /** Returns how often it came last, by operation. */
+    public SortedMap<String, Integer> lastIn() {
+      return lastIn;
+    }
+  }
+
+  private Lags(JobRecords records) {
+    this.records = records;
+  }
+
+  /** Measures what the records say. */
+  public static Lags of(JobRecords records) {
+    Lags lags = new Lags(records);
+    records.operations().forEach(lags::measureSpan);
+    records.groups().forEach(lags::measure);
+    lags.alignClocks();
+    lags.originNanos =
+        records.operations().values().stream()
+            .flatMap(List::stream)
+            .mapToLong(call -> call.startNanos() + lags.offset(call.rank()))
+            .min()
+            .orElse(0);
+    return lags;
+  }
+
+  /** Returns the lag of each rank that left a record. */
+  public SortedMap<Integer, Lag> ranks() {
+    return ranks;
+  }
+
+  /** Returns the lag of a rank. */
+  public Lag of(int rank) {
+    return ranks.getOrDefault(rank, new Lag());
+  }
+
+  /** Returns the collectives to which a rank came late because its JVM was paused. */
+  public List<HeldUp> heldUp() {
+    return heldUp;
+  }
+
+  /** Returns how long an operation took after all ranks had come to it, as far as is known. */
+  long moving(RankOperation call) {
+    return moving.getOrDefault(call, call.isMessage() ? call.nanos() : 0);
+  }
+
+  /** Returns a time of a rank's clock by one clock, in microseconds since the first operation. */
+  double micros(int rank, long nanos) {
+    return (nanos + offset(rank) - originNanos) / 1e3;
+  }
+
+  /** Returns what to add to a rank's clock. */
+  public long offset(int rank) {
+    return offsets.getOrDefault(rank, 0L);
+  }
+
+  private void measureSpan(int rank, List<RankOperation> calls) {
+    long from = Long.MAX_VALUE;
+    long to = Long.MIN_VALUE;
+    for (RankOperation call : calls) {
+      from = Math.min(from, call.startNanos());
+      to = Math.max(to, Math.max(call.startNanos() + records.nanos(call), call.endNanos()));
+    }
+    Lag lag = new Lag();
+    lag.spanNanos = Math.max(0, to - from);
+    ranks.put(rank, lag);
+  }
+
+  private void measure(String group, List<Integer> members) {
+    for (SortedMap<Integer, RankOperation> calls : records.collectives(group).values()) {
+      boolean isWhole = calls.size() == members.size();
+      if (isWhole && calls.size() > 1 && calls.values().stream().allMatch(RankOperation::isTimed)) {
+        measure(calls);
+      } else if (!calls.values().stream().allMatch(RankOperation::isCompleted)) {
+        long least =
+            isWhole ? calls.values().stream().mapToLong(records::nanos).min().orElse(0) : 0;
+        calls.values().forEach(call -> addTimes(call, least));
+      }
+    }
+  }
+
+  /** Adds the time in a collective, and returns how much of it was spent waiting. */
+  private long addTimes(RankOperation call, long movingNanos) {
+    Lag lag = of(call.rank());
+    long waited = records.nanos(call) - movingNanos;
+    lag.waitingNanos += waited;
+    lag.movingNanos += movingNanos;
+    moving.put(call, movingNanos);
+    return waited;
+  }
+
+  private void measure(SortedMap<Integer, RankOperation> calls) {
+    RankOperation last = calls.firstEntry().getValue();
+    for (RankOperation call : calls.values()) {
+      last = call.nanos() < last.nanos() ? call : last;
+    }
+    List<Long> waits = new ArrayList<>();
+    for (RankOperation call : calls.values()) {
+      long waited = addTimes(call, last.nanos());
+      of(call.rank()).collectives++;
+      if (call.rank() != last.rank()) {
+        waits.add(waited);
+      }
+    }
+    Lag lag = of(last.rank());
+    lag.lags.add(median(waits));
+    lag.lastIn.merge(last.type().label(), 1, Integer::sum);
+    findPauses(last, median(waits));
+  }
+
+  /**
+   * Finds the pauses that account for most of the time by which a rank was late, by its own clock.
+   */
+  private void findPauses(RankOperation last, long lagNanos) {
+    long paused = 0;
+    SortedSet<String> what = new TreeSet<>();
+    for (Pause pause : records.pauses()) {
+      if (pause.rank() == last.rank()) {
+        long part = pause.within(last.startNanos() - lagNanos, last.startNanos());
+        if (part > 0) {
+          paused += part;
+          what.add(pause.what());
+        }
+      }
+    }
+    if (paused > 0 && 2 * paused >= lagNanos) {
+      heldUp.add(new HeldUp(last, lagNanos, paused, String.join(", ", what)));
+    }
+  }
+
+  private void alignClocks() {
+    SortedMap<Integer, List<Long>> differences = new TreeMap<>();
+    for (String group : records.groups().keySet()) {
+      for (SortedMap<Integer, RankOperation> calls : records.collectives(group).values()) {
+        RankOperation first = calls.firstEntry().getValue();
+        boolean isReference =
+            first.rank() == records.operations().firstKey()
+                && first.endNanos() != 0
+                && END_TOGETHER.contains(first.type());
+        if (isReference) {
+          for (RankOperation call : calls.values()) {
+            if (call.endNanos() != 0) {
+              differences
+                  .computeIfAbsent(call.rank(), _ -> new ArrayList<>())
+                  .add(first.endNanos() - call.endNanos());
+            }
+          }
+        }
+      }
+    }
+    for (Map.Entry<Integer, List<Long>> each : differences.entrySet()) {
+      offsets.put(each.getKey(), median(each.getValue()));
+    }
+  }
+
+  private static long median(List<Long> values) {
+    List<Long> sorted = values.stream().sorted().toList();
+    return sorted.isEmpty() ? 0 : sorted.get(sorted.size() / 2);
+  }
+}
