@@ -1,23 +1,32 @@
 package dev.tutti.cli.status;
 
+import static java.nio.charset.StandardCharsets.ISO_8859_1;
+import static java.nio.charset.StandardCharsets.UTF_8;
+
 import dev.tutti.Setting;
 import dev.tutti.Settings;
 import dev.tutti.cli.store.StoreAddress;
 import dev.tutti.runtime.settings.RuntimeSettings;
+import dev.tutti.spi.PeerLateException;
 import dev.tutti.store.JobToken;
 import dev.tutti.tls.TlsSettings;
 import java.io.IOException;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.DirectoryIteratorException;
 import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.UserPrincipal;
+import java.time.LocalDateTime;
+import java.time.ZoneId;
+import java.time.format.DateTimeFormatter;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.SortedMap;
+import java.util.SortedSet;
 import java.util.TreeMap;
+import java.util.TreeSet;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
@@ -37,17 +46,36 @@ final class LocalJobs {
           .map(Setting::name)
           .collect(Collectors.toUnmodifiableSet());
 
+  /** The options of java whose value is the next word. */
+  private static final Set<String> WITH_VALUE =
+      Set.of("-cp", "-classpath", "--class-path", "-p", "--module-path", "--add-modules");
+
+  private static final DateTimeFormatter TIME = DateTimeFormatter.ofPattern("uuuu-MM-dd HH:mm:ss");
+
   private LocalJobs() {}
 
   /**
-   * Returns how to reach the store of each job, by its URL: from the settings of one of the job's
-   * ranks, those for the store's address, token and TLS. Empty if the system does not show the
-   * environment of processes.
+   * A job that has ranks on this host.
+   *
+   * @param settings how to reach its store: the settings of one of its ranks for the store's
+   *     address, token and TLS
+   * @param ranks the ranks that are on this host
+   * @param description the program of one of them, its user, the number of ranks and the start
+   */
+  record LocalJob(Settings settings, SortedSet<Integer> ranks, String description) {
+    String describe() {
+      return PeerLateException.ranks(List.copyOf(ranks)) + " of " + description;
+    }
+  }
+
+  /**
+   * Returns each job by the URL of its store. Empty if the system does not show the environment of
+   * processes.
    *
    * <p>Processes of other users do not count, although root can read their environment: they could
    * have this process connect to a store of theirs, and read files of their choice.
    */
-  static SortedMap<String, Settings> find() {
+  static SortedMap<String, LocalJob> find() {
     return find(PROCESSES, PROCESSES.resolve("self"));
   }
 
@@ -57,20 +85,34 @@ final class LocalJobs {
    * @param processes the folder that has a folder for each process
    * @param own the folder of this process
    */
-  static SortedMap<String, Settings> find(Path processes, Path own) {
-    SortedMap<String, Settings> found = new TreeMap<>();
+  static SortedMap<String, LocalJob> find(Path processes, Path own) {
+    SortedMap<String, LocalJob> found = new TreeMap<>();
     try (DirectoryStream<Path> all = Files.newDirectoryStream(processes, "[0-9]*")) {
       UserPrincipal user = Files.getOwner(own);
       for (Path process : all) {
         Map<String, String> environment = environment(process, user);
-        boolean isRank =
-            environment.containsKey(RuntimeSettings.RANK.name())
-                && environment.containsKey(RuntimeSettings.WORLD_SIZE.name())
-                && environment.containsKey(RuntimeSettings.MASTER_PORT.name());
-        if (isRank) {
+        String rank = environment.getOrDefault(RuntimeSettings.RANK.name(), "").strip();
+        String size = environment.get(RuntimeSettings.WORLD_SIZE.name());
+        if (rank.matches("[0-9]{1,9}")
+            && size != null
+            && environment.containsKey(RuntimeSettings.MASTER_PORT.name())) {
           environment.keySet().retainAll(ACCESS);
           Settings settings = Settings.ofEnvironment(environment);
-          found.put(StoreAddress.ofEnvironment(settings), settings);
+          found
+              .computeIfAbsent(
+                  StoreAddress.ofEnvironment(settings),
+                  _ ->
+                      new LocalJob(
+                          settings,
+                          new TreeSet<>(),
+                          size.strip()
+                              + ", "
+                              + program(process)
+                              + ", user "
+                              + user
+                              + since(process)))
+              .ranks()
+              .add(Integer.valueOf(rank));
         }
       }
     } catch (IOException | DirectoryIteratorException e) {
@@ -80,13 +122,40 @@ final class LocalJobs {
     return found;
   }
 
+  /** Returns the name of a process's program, with the main class or jar of a Java program. */
+  private static String program(Path process) {
+    String[] words;
+    try {
+      words = Files.readString(process.resolve("cmdline"), UTF_8).split("\0", -1);
+    } catch (IOException e) {
+      return "process " + process.getFileName();
+    }
+    String name = words[0].substring(words[0].lastIndexOf('/') + 1);
+    for (int i = 1; i < words.length && name.startsWith("java"); i++) {
+      if (!words[i].startsWith("-")) {
+        return name + " " + words[i];
+      }
+      i += WITH_VALUE.contains(words[i]) ? 1 : 0;
+    }
+    return name;
+  }
+
+  private static String since(Path process) {
+    return ProcessHandle.of(Long.parseLong(process.getFileName().toString()))
+        .flatMap(handle -> handle.info().startInstant())
+        .map(
+            start ->
+                ", since " + TIME.format(LocalDateTime.ofInstant(start, ZoneId.systemDefault())))
+        .orElse("");
+  }
+
   private static Map<String, String> environment(Path process, UserPrincipal user) {
     Map<String, String> variables = new HashMap<>();
     try {
       if (!Files.getOwner(process).equals(user)) {
         return Map.of();
       }
-      String all = Files.readString(process.resolve("environ"), StandardCharsets.ISO_8859_1);
+      String all = Files.readString(process.resolve("environ"), ISO_8859_1);
       for (String each : all.split("\0", -1)) {
         int equals = each.indexOf('=');
         if (equals > 0) {

@@ -6,6 +6,7 @@ import dev.tutti.StoreConnectionException;
 import dev.tutti.cli.process.LaunchException;
 import dev.tutti.cli.process.Signals;
 import dev.tutti.cli.process.Terminal;
+import dev.tutti.cli.status.LocalJobs.LocalJob;
 import dev.tutti.cli.store.StoreAddress;
 import dev.tutti.runtime.failure.JobVerdict.State;
 import dev.tutti.runtime.settings.RuntimeSettings;
@@ -13,6 +14,7 @@ import dev.tutti.runtime.status.StatusQuery;
 import dev.tutti.runtime.view.JobView;
 import dev.tutti.runtime.view.StatusReader;
 import dev.tutti.spi.Time;
+import dev.tutti.store.JobToken;
 import dev.tutti.store.PrefixStore;
 import java.time.Duration;
 import java.util.List;
@@ -91,14 +93,14 @@ public final class StatusCommand implements Callable<Integer> {
 
   private final Terminal terminal;
   private final Settings settings;
-  private final Supplier<SortedMap<String, Settings>> localJobs;
+  private final Supplier<SortedMap<String, LocalJob>> localJobs;
 
   public StatusCommand(Terminal terminal, Settings settings) {
     this(terminal, settings, LocalJobs::find);
   }
 
   StatusCommand(
-      Terminal terminal, Settings settings, Supplier<SortedMap<String, Settings>> localJobs) {
+      Terminal terminal, Settings settings, Supplier<SortedMap<String, LocalJob>> localJobs) {
     this.terminal = terminal;
     this.settings = settings;
     this.localJobs = localJobs;
@@ -169,17 +171,27 @@ public final class StatusCommand implements Callable<Integer> {
   }
 
   private Place place() {
-    if (at != null) {
-      return new Place(at, settings, false);
+    SortedMap<String, LocalJob> local = localJobs.get();
+    String url = at;
+    if (url != null) {
+      boolean hasToken = settings.text(JobToken.SETTING.name()).isPresent();
+      Settings ofRank =
+          local.entrySet().stream()
+              .filter(job -> !hasToken && StoreAddress.isSame(job.getKey(), url))
+              .findFirst()
+              .map(job -> job.getValue().settings())
+              .orElse(settings);
+      return new Place(url, ofRank, false);
     }
-    SortedMap<String, Settings> local = localJobs.get();
     if (local.size() > 1) {
-      throw new IllegalArgumentException(
-          "several jobs have ranks on this host; choose one with --at: "
-              + String.join(", ", local.keySet()));
+      StringBuilder text = new StringBuilder("several jobs have ranks on this host; choose one:");
+      local.forEach(
+          (store, job) ->
+              text.append("\n  --at ").append(store).append("  ").append(job.describe()));
+      throw new IllegalArgumentException(text.toString());
     }
-    for (Map.Entry<String, Settings> only : local.entrySet()) {
-      return new Place(only.getKey(), only.getValue(), false);
+    for (Map.Entry<String, LocalJob> only : local.entrySet()) {
+      return new Place(only.getKey(), only.getValue().settings(), false);
     }
     boolean isGuess = settings.text(RuntimeSettings.MASTER_ADDR.name()).isEmpty();
     return new Place(StoreAddress.ofEnvironment(settings), settings, isGuess);

@@ -6,7 +6,9 @@ import dev.tutti.aeron.cluster.AeronClusterProvider;
 import dev.tutti.runtime.settings.RuntimeSettings;
 import dev.tutti.spi.HostPort;
 import dev.tutti.spi.StoreProvider;
+import java.net.InetAddress;
 import java.net.URI;
+import java.net.UnknownHostException;
 import java.time.Duration;
 
 /**
@@ -27,6 +29,22 @@ public record StoreAddress(StoreKind kind, String host, int port) {
         settings.text(RuntimeSettings.MASTER_PORT.name()).orElse("" + DEFAULT_PORT).strip();
     HostPort address = new HostPort(HostPort.parse(host).host(), -1);
     return settings.get(RuntimeSettings.STORE) + "://" + address + ":" + port;
+  }
+
+  /** Tells whether two URLs, as users write them, name the same store. */
+  public static boolean isSame(String one, String other) {
+    if (one.equals(other) || isCluster(one) || isCluster(other)) {
+      return one.equals(other);
+    }
+    try {
+      StoreAddress first = parse(one);
+      StoreAddress second = parse(other);
+      return first.kind == second.kind
+          && first.port == second.port
+          && InetAddress.getByName(first.host).equals(InetAddress.getByName(second.host));
+    } catch (IllegalArgumentException | UnknownHostException e) {
+      return false;
+    }
   }
 
   static boolean isCluster(String url) {

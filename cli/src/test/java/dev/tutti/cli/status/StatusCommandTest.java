@@ -15,6 +15,7 @@ import dev.tutti.cli.process.Terminal;
 import dev.tutti.cli.run.CommandProcess;
 import dev.tutti.cli.trace.StalledRank;
 import dev.tutti.fake.ThreadedProvider;
+import dev.tutti.store.JobToken;
 import dev.tutti.store.PrefixStore;
 import dev.tutti.store.tcp.TcpStore;
 import dev.tutti.store.tcp.TcpStoreServer;
@@ -41,6 +42,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
+import picocli.CommandLine;
 
 /** Tests what {@code tutti status} reports about jobs whose ranks are processes. */
 @Timeout(600)
@@ -296,9 +298,52 @@ class StatusCommandTest {
         Files.createDirectory(folder.resolve("18")).resolve("environ"), "MASTER_PORT=1\0HOME=/\0");
     Files.createDirectory(folder.resolve("19"));
     assertThat(LocalJobs.find(folder, folder)).containsOnlyKeys("tcp://h1:4711");
-    assertThat(LocalJobs.find(folder, folder).get("tcp://h1:4711").text("TUTTI_TOKEN"))
+    assertThat(LocalJobs.find(folder, folder).get("tcp://h1:4711").settings().text("TUTTI_TOKEN"))
         .contains("0123456789abcdef");
     assertThat(LocalJobs.find(folder.resolve("none"), folder)).isEmpty();
+  }
+
+  /** Writes what the system shows of a rank's process. */
+  private void process(String pid, String rank, String port, String... command) throws Exception {
+    Path process = Files.createDirectory(folder.resolve(pid));
+    Files.writeString(
+        process.resolve("environ"),
+        "RANK="
+            + rank
+            + "\0WORLD_SIZE=4\0MASTER_ADDR=localhost\0MASTER_PORT="
+            + port
+            + "\0TUTTI_TOKEN=0123456789abcdef\0");
+    Files.writeString(process.resolve("cmdline"), String.join("\0", command) + "\0");
+  }
+
+  private StatusCommand command() {
+    return new StatusCommand(
+        new TestTerminal().terminal(),
+        Settings.ofEnvironment(Map.of()),
+        () -> LocalJobs.find(folder, folder));
+  }
+
+  @Test
+  void severalJobsOfAHostAreToldApart() throws Exception {
+    process("999999990", "0", "4711", "/usr/bin/java", "-Xmx1g", "-cp", "a.jar", "app.Train", "-x");
+    process("999999991", "2", "4711", "/usr/bin/java", "-jar", "b.jar");
+    process("999999992", "1", "4712", "/opt/python3", "train.py");
+    String user = Files.getOwner(folder).toString();
+    assertThatThrownBy(command()::call)
+        .hasMessageStartingWith("several jobs have ranks on this host; choose one:\n")
+        .hasMessageContaining("\n  --at tcp://localhost:4711  ranks 0, 2 of 4, java ")
+        .hasMessageEndingWith("\n  --at tcp://localhost:4712  rank 1 of 4, python3, user " + user);
+  }
+
+  @Test
+  void aGivenStoreIsReachedWithTheTokenOfARankOnThisHost() throws Exception {
+    JobToken token = JobToken.of("0123456789abcdef");
+    try (TcpStoreServer guarded = new TcpStoreServer(InetAddress.getLoopbackAddress(), 0, token)) {
+      process("999999990", "0", "" + guarded.port(), "/usr/bin/java", "Train.java");
+      StatusCommand command = command();
+      new CommandLine(command).parseArgs("--at", "tcp://127.0.0.1:" + guarded.port());
+      assertThatThrownBy(command::call).hasMessageStartingWith("no rank has joined at tcp://");
+    }
   }
 
   @Test
@@ -308,7 +353,7 @@ class StatusCommandTest {
         "RANK=0\0WORLD_SIZE=2\0MASTER_ADDR=h1\0MASTER_PORT=4711\0TUTTI_TLS=true\0"
             + "GLOO_DEVICE_TRANSPORT_TCP_TLS_CA_FILE=/ca.pem\0TUTTI_AERON_DIR=/dev/shm/mine\0"
             + "TUTTI_STORE=aeron\0");
-    assertThat(LocalJobs.find(folder, folder).get("aeron://h1:4711").names())
+    assertThat(LocalJobs.find(folder, folder).get("aeron://h1:4711").settings().names())
         .containsExactlyInAnyOrder(
             "MASTER_ADDR",
             "MASTER_PORT",
