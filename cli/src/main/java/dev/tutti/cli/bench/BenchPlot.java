@@ -39,6 +39,7 @@ import org.jfree.chart.axis.NumberTickUnit;
 import org.jfree.chart.plot.XYPlot;
 import org.jfree.chart.renderer.xy.XYLineAndShapeRenderer;
 import org.jfree.chart.text.TextUtils;
+import org.jfree.chart.ui.RectangleEdge;
 import org.jfree.chart.ui.RectangleInsets;
 import org.jfree.data.xy.XYSeries;
 import org.jfree.data.xy.XYSeriesCollection;
@@ -275,6 +276,9 @@ final class BenchPlot {
       plot.setRangeGridlinePaint(Color.LIGHT_GRAY);
       JFreeChart chart = new JFreeChart(title, TITLE, plot, true);
       chart.setBackgroundPaint(Color.WHITE);
+      // One name a line: viewers of SVG draw them in fonts of other widths than those measured
+      // here.
+      chart.getLegend().setPosition(RectangleEdge.RIGHT);
       chart.setPadding(new RectangleInsets(MARGIN, MARGIN, MARGIN, 2 * MARGIN));
       return chart;
     }

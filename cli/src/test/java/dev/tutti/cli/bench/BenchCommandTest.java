@@ -21,6 +21,8 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
+import java.util.TreeSet;
 import java.util.concurrent.Callable;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -33,6 +35,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.w3c.dom.Document;
+import org.w3c.dom.Element;
 import org.w3c.dom.NodeList;
 
 @Order(1)
@@ -287,9 +290,14 @@ class BenchCommandTest {
     Document svg = factory.newDocumentBuilder().parse(file.toFile());
     NodeList texts = svg.getElementsByTagName("text");
     List<String> labels = new ArrayList<>();
+    Set<String> legendLines = new TreeSet<>();
     for (int i = 0; i < texts.getLength(); i++) {
       labels.add(texts.item(i).getTextContent());
+      if (labels.getLast().matches("allReduce p\\d+")) {
+        legendLines.add(((Element) texts.item(i)).getAttribute("y"));
+      }
     }
+    assertThat(legendLines).as("a line for each").hasSize(2).doesNotContain("");
     assertThat(labels)
         .contains(
             "Time (threaded, 3 ranks, float32)",
