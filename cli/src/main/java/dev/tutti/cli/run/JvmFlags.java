@@ -2,6 +2,7 @@ package dev.tutti.cli.run;
 
 import dev.tutti.cli.process.Counts;
 import dev.tutti.runtime.launch.JvmThreads;
+import dev.tutti.runtime.settings.RuntimeSettings;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -13,8 +14,8 @@ import java.util.regex.Pattern;
 import java.util.stream.Stream;
 
 /**
- * The flags that Java ranks get: those that the user chose, or those without which the threads of a
- * JVM disturb ranks that fill the cores of their host.
+ * The flags that Java ranks get: those that the user chose, or those that the store needs, and
+ * those without which the threads of a JVM disturb ranks that fill the cores of their host.
  *
  * @param command the program and arguments of every rank, with the flags
  * @param environment the environment on which every rank's environment is based
@@ -26,6 +27,10 @@ public record JvmFlags(List<String> command, Map<String, String> environment, St
 
   private static final String NONE = "none";
   private static final String OPTIONS = "JDK_JAVA_OPTIONS";
+
+  /** What Aeron stores need. */
+  private static final String INTERNAL = "java.base/jdk.internal.misc";
+
   private static final Pattern COLLECTOR =
       Pattern.compile("-XX:([+-]Use\\w*GC|\\+AggressiveHeap)\\b");
   private static final Pattern COMPILERS = Pattern.compile("-XX:CICompilerCount=");
@@ -44,12 +49,11 @@ public record JvmFlags(List<String> command, Map<String, String> environment, St
       String choice, int ranks, int cores, List<String> command, Map<String, String> environment) {
     boolean automatic = choice.equals(AUTO);
     boolean isJava = isJava(command);
+    boolean isCrowded = ranks >= JvmThreads.leastCrowd(cores);
     List<String> flags =
         !automatic
             ? Stream.of(choice.split("\\s+")).filter(flag -> !flag.isEmpty()).toList()
-            : isJava && ranks >= JvmThreads.leastCrowd(cores)
-                ? unset(command, environment)
-                : List.of();
+            : isJava ? unset(command, environment, isCrowded) : List.of();
     if (flags.isEmpty() || choice.equals(NONE)) {
       return new JvmFlags(command, environment, "");
     }
@@ -63,7 +67,9 @@ public record JvmFlags(List<String> command, Map<String, String> environment, St
     changed.addAll(1, flags);
     String note =
         automatic
-            ? "%d ranks on %s: java gets %s".formatted(ranks, Counts.of(cores, "core"), text)
+            ? (isCrowded ? ranks + " ranks on " + Counts.of(cores, "core") : "Aeron store")
+                + ": java gets "
+                + text
             : "";
     return new JvmFlags(changed, environment, note);
   }
@@ -72,8 +78,13 @@ public record JvmFlags(List<String> command, Map<String, String> environment, St
     return !command.isEmpty() && Path.of(command.getFirst()).endsWith("java");
   }
 
-  /** Returns those flags about which the user says nothing. */
-  private static List<String> unset(List<String> command, Map<String, String> environment) {
+  /**
+   * Returns those flags about which the user says nothing.
+   *
+   * @param isCrowded whether ranks fill the cores
+   */
+  private static List<String> unset(
+      List<String> command, Map<String, String> environment, boolean isCrowded) {
     List<String> given = new ArrayList<>();
     command.stream().skip(1).map(JvmFlags::content).forEach(given::add);
     for (String variable : List.of(OPTIONS, "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS")) {
@@ -81,10 +92,14 @@ public record JvmFlags(List<String> command, Map<String, String> environment, St
     }
     String all = String.join(" ", given);
     List<String> flags = new ArrayList<>();
-    if (!COLLECTOR.matcher(all).find()) {
+    String store = environment.getOrDefault(RuntimeSettings.STORE.name(), "");
+    if (store.strip().startsWith("aeron") && !all.contains(INTERNAL)) {
+      flags.add("--add-exports=" + INTERNAL + "=ALL-UNNAMED");
+    }
+    if (isCrowded && !COLLECTOR.matcher(all).find()) {
       flags.add(JvmThreads.COLLECTOR);
     }
-    if (!COMPILERS.matcher(all).find()) {
+    if (isCrowded && !COMPILERS.matcher(all).find()) {
       flags.add(JvmThreads.COMPILER);
     }
     return flags;

@@ -182,8 +182,9 @@ public final class RunCommand implements Callable<Integer> {
               + JvmThreads.COLLECTOR
               + " "
               + JvmThreads.COMPILER
-              + "' if a rank has fewer than two cores, without what the command or the environment"
-              + " sets. For other programs, FLAGS are put into JDK_JAVA_OPTIONS.")
+              + "' if a rank has fewer than two cores, and what the store needs, without what the"
+              + " command or the environment sets. For other programs, FLAGS are put into"
+              + " JDK_JAVA_OPTIONS.")
   private String jvmFlags = JvmFlags.AUTO;
 
   @Option(

@@ -50,6 +50,20 @@ class JvmFlagsTest {
   }
 
   @Test
+  void anAeronStoreGetsTheFlagThatItNeeds() {
+    Map<String, String> aeron = Map.of("TUTTI_STORE", "aeron");
+    String flag = "--add-exports=java.base/jdk.internal.misc=ALL-UNNAMED";
+    JvmFlags flags = JvmFlags.choose("auto", 1, 64, List.of("java", "Main"), aeron);
+    assertThat(flags.command()).containsExactly("java", flag, "Main");
+    assertThat(flags.note()).isEqualTo("Aeron store: java gets " + flag);
+    assertThat(JvmFlags.choose("auto", 4, 4, List.of("java", "Main"), aeron).note())
+        .isEqualTo("4 ranks on 4 cores: java gets " + flag + " " + BOTH);
+    List<String> given = List.of("java", "--add-exports", "java.base/jdk.internal.misc=a", "Main");
+    assertThat(JvmFlags.choose("auto", 1, 64, given, aeron).command()).isEqualTo(given);
+    assertThat(JvmFlags.choose("none", 1, 64, List.of("java", "Main"), aeron).note()).isEmpty();
+  }
+
+  @Test
   void saysWhichAndWhy() {
     assertThat(of("auto", 4, 4, "java", "Main").note())
         .isEqualTo("4 ranks on 4 cores: java gets " + BOTH);
