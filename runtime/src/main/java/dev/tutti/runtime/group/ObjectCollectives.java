@@ -12,6 +12,8 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.locks.Lock;
 import java.util.concurrent.locks.ReentrantLock;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -33,11 +35,8 @@ final class ObjectCollectives {
     long longest = longest(lengths);
     Tensor all = Tensor.allocate(DType.UINT8, group.size(), longest);
     group.allGatherInto(all, padded(own, longest));
-    List<T> values = new ArrayList<>();
-    for (int r = 0; r < group.size(); r++) {
-      values.add(codec.decode(bytes(all.select(0, r), lengths.getLong(r))));
-    }
-    return values;
+    return decoded(
+        IntStream.range(0, group.size()).mapToObj(r -> all.select(0, r)), lengths, codec);
   }
 
   <T> T broadcast(@Nullable T value, int root, Codec<T> codec) {
@@ -56,18 +55,12 @@ final class ObjectCollectives {
     Tensor lengths = Tensor.allocate(DType.INT64, group.size());
     group.allGatherInto(lengths, Tensor.of((long) own.length));
     long longest = longest(lengths);
-    List<Tensor> parts = new ArrayList<>();
-    if (group.rank() == root) {
-      for (int r = 0; r < group.size(); r++) {
-        parts.add(Tensor.allocate(DType.UINT8, longest));
-      }
-    }
+    List<Tensor> parts =
+        Stream.generate(() -> Tensor.allocate(DType.UINT8, longest))
+            .limit(group.rank() == root ? group.size() : 0)
+            .toList();
     group.gather(parts, padded(own, longest), root);
-    List<T> values = new ArrayList<>();
-    for (int r = 0; r < parts.size(); r++) {
-      values.add(codec.decode(bytes(parts.get(r), lengths.getLong(r))));
-    }
-    return values;
+    return decoded(parts.stream(), lengths, codec);
   }
 
   <T> T scatter(List<T> values, int root, Codec<T> codec) {
@@ -142,6 +135,12 @@ final class ObjectCollectives {
       longest = Math.max(longest, length);
     }
     return longest;
+  }
+
+  private static <T> List<T> decoded(Stream<Tensor> parts, Tensor lengths, Codec<T> codec) {
+    List<T> values = new ArrayList<>();
+    parts.forEach(part -> values.add(codec.decode(bytes(part, lengths.getLong(values.size())))));
+    return values;
   }
 
   private static Tensor padded(byte[] bytes, long length) {

@@ -76,12 +76,8 @@ final class OperationSpecs {
   OperationSpec reduceScatter(
       Tensor output, List<Tensor> inputs, ReduceOp reduceOp, CallOptions options) {
     OpType op = OpType.REDUCE_SCATTER;
-    BoundBackend backend = checks.backendFor(op, "output", output);
-    checks.movable(op, "output", output, backend, true);
+    BoundBackend backend = forParts(op, output, inputs, group.size(), false);
     checks.reducible(op, output, reduceOp, backend);
-    checks.count(op, "inputs", inputs, group.size());
-    perRank(op, "inputs", inputs, backend, false, output);
-    overlaps.require(op, List.of(output), inputs, InPlace.OWN_TENSOR);
     return spec(backend, options, new Call(op).output(output).inputs(inputs).reduceOp(reduceOp));
   }
 
@@ -127,11 +123,7 @@ final class OperationSpecs {
 
   OperationSpec allGather(List<Tensor> outputs, Tensor input, CallOptions options) {
     OpType op = OpType.ALL_GATHER;
-    BoundBackend backend = checks.backendFor(op, "input", input);
-    checks.movable(op, "input", input, backend, false);
-    checks.count(op, "outputs", outputs, group.size());
-    perRank(op, "outputs", outputs, backend, true, input);
-    overlaps.require(op, outputs, List.of(input), InPlace.OWN_TENSOR);
+    BoundBackend backend = forParts(op, input, outputs, group.size(), true);
     return spec(backend, options, new Call(op).outputs(outputs).input(input));
   }
 
@@ -166,23 +158,17 @@ final class OperationSpecs {
 
   OperationSpec gather(List<Tensor> outputs, Tensor input, int root, CallOptions options) {
     OpType op = OpType.GATHER;
-    BoundBackend backend = checks.backendFor(op, "input", input);
     checks.rank(op, "root", root);
-    checks.movable(op, "input", input, backend, false);
-    checks.count(op, "outputs", outputs, root == group.rank() ? group.size() : 0);
-    perRank(op, "outputs", outputs, backend, true, input);
-    overlaps.require(op, outputs, List.of(input), InPlace.OWN_TENSOR);
+    int count = root == group.rank() ? group.size() : 0;
+    BoundBackend backend = forParts(op, input, outputs, count, true);
     return spec(backend, options, new Call(op).outputs(outputs).input(input).root(root));
   }
 
   OperationSpec scatter(Tensor output, List<Tensor> inputs, int root, CallOptions options) {
     OpType op = OpType.SCATTER;
-    BoundBackend backend = checks.backendFor(op, "output", output);
     checks.rank(op, "root", root);
-    checks.movable(op, "output", output, backend, true);
-    checks.count(op, "inputs", inputs, root == group.rank() ? group.size() : 0);
-    perRank(op, "inputs", inputs, backend, false, output);
-    overlaps.require(op, List.of(output), inputs, InPlace.OWN_TENSOR);
+    int count = root == group.rank() ? group.size() : 0;
+    BoundBackend backend = forParts(op, output, inputs, count, false);
     return spec(backend, options, new Call(op).output(output).inputs(inputs).root(root));
   }
 
@@ -241,27 +227,33 @@ final class OperationSpecs {
     return checks.backendFor(op, argument + "[0]", tensors.get(0));
   }
 
-  /** Checks a list of tensors, one per rank, against the one tensor on the other side. */
-  private void perRank(
-      OpType op,
-      String argument,
-      List<Tensor> tensors,
-      BoundBackend backend,
-      boolean written,
-      Tensor like) {
+  /** Checks one tensor and, on the other side, a list of tensors, one per rank. */
+  private BoundBackend forParts(
+      OpType op, Tensor whole, List<Tensor> parts, int count, boolean partsAreOutputs) {
+    String name = partsAreOutputs ? "input" : "output";
+    String partNames = partsAreOutputs ? "outputs" : "inputs";
+    BoundBackend backend = checks.backendFor(op, name, whole);
+    checks.movable(op, name, whole, backend, !partsAreOutputs);
+    checks.count(op, partNames, parts, count);
     boolean mayDiffer = op == OpType.ALL_GATHER || op == OpType.REDUCE_SCATTER;
-    for (int r = 0; r < tensors.size(); r++) {
-      String part = argument + "[" + r + "]";
-      checks.movable(op, part, tensors.get(r), backend, written);
+    for (int r = 0; r < count; r++) {
+      String part = partNames + "[" + r + "]";
+      checks.movable(op, part, parts.get(r), backend, partsAreOutputs);
       if (mayDiffer && r != group.rank()) {
-        checks.same(op, part, tensors.get(r), like);
-        if (tensors.get(r).numel() != like.numel()) {
-          checks.uneven(op, backend, part, tensors.get(r), like);
+        checks.same(op, part, parts.get(r), whole);
+        if (parts.get(r).numel() != whole.numel()) {
+          checks.uneven(op, backend, part, parts.get(r), whole);
         }
       } else {
-        checks.sameSize(op, part, tensors.get(r), like);
+        checks.sameSize(op, part, parts.get(r), whole);
       }
     }
+    overlaps.require(
+        op,
+        partsAreOutputs ? parts : List.of(whole),
+        partsAreOutputs ? List.of(whole) : parts,
+        InPlace.OWN_TENSOR);
+    return backend;
   }
 
   /** Specifies an operation whose arguments have been checked, except for the options. */
