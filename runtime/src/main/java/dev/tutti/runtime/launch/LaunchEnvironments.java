@@ -9,6 +9,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalInt;
+import java.util.function.Function;
 
 /**
  * Finds the launcher that started this process, in a fixed order, and turns what it provides into
@@ -20,26 +21,35 @@ import java.util.OptionalInt;
  * them is left over from something else, and no guess is made.
  */
 public final class LaunchEnvironments {
-  private static final LaunchEnvironment TORCHRUN =
-      new LaunchEnvironment("tutti run or torchrun", Torchrun::read);
-  private static final LaunchEnvironment OPEN_MPI =
-      new LaunchEnvironment("Open MPI", OpenMpi::read);
-  private static final LaunchEnvironment PMI = new LaunchEnvironment("PMI", Pmi::read);
-  private static final LaunchEnvironment SLURM = new LaunchEnvironment("Slurm", Slurm::read);
-  private static final List<LaunchEnvironment> ORDER =
+  private static final Launcher TORCHRUN = new Launcher("tutti run or torchrun", Torchrun::read);
+  private static final Launcher OPEN_MPI = new Launcher("Open MPI", OpenMpi::read);
+  private static final Launcher PMI = new Launcher("PMI", Pmi::read);
+  private static final Launcher SLURM = new Launcher("Slurm", Slurm::read);
+  private static final List<Launcher> ORDER =
       List.of(
           TORCHRUN,
-          new LaunchEnvironment("PET_ variables", Pet::read),
+          new Launcher("PET_ variables", Pet::read),
           OPEN_MPI,
           PMI,
           SLURM,
-          new LaunchEnvironment("Kubernetes", Kubernetes::read));
+          new Launcher("Kubernetes", Kubernetes::read));
+
+  /** The name of a launcher in messages, and what reads its variables; empty if not its child. */
+  private record Launcher(String launcher, Function<Variables, Optional<Launch>> reader) {
+    Optional<Launch> read(Settings settings) {
+      return reader.apply(variables(settings));
+    }
+
+    Variables variables(Settings settings) {
+      return new Variables(settings, launcher);
+    }
+  }
 
   private LaunchEnvironments() {}
 
   /** Returns the names of the launchers, in search order. */
   public static List<String> launchers() {
-    return ORDER.stream().map(LaunchEnvironment::launcher).toList();
+    return ORDER.stream().map(Launcher::launcher).toList();
   }
 
   /**
@@ -50,7 +60,7 @@ public final class LaunchEnvironments {
    *     naming the variables involved
    */
   public static Optional<Launch> find(Settings settings) {
-    for (LaunchEnvironment environment : ORDER) {
+    for (Launcher environment : ORDER) {
       Optional<Launch> found = environment.read(settings);
       if (found.isPresent()) {
         refuseOthers(environment, found.get(), settings);
@@ -82,7 +92,7 @@ public final class LaunchEnvironments {
   /** Returns all launcher variables that are set, for messages; empty if there are none. */
   public static String seen(Settings settings) {
     Map<String, String> seen = new LinkedHashMap<>();
-    for (LaunchEnvironment environment : ORDER) {
+    for (Launcher environment : ORDER) {
       Variables variables = environment.variables(settings);
       readWhole(environment, variables);
       seen.putAll(variables.seen());
@@ -90,7 +100,7 @@ public final class LaunchEnvironments {
     return Launch.text(seen);
   }
 
-  private static Optional<Launch> readWhole(LaunchEnvironment environment, Variables variables) {
+  private static Optional<Launch> readWhole(Launcher environment, Variables variables) {
     try {
       return environment.reader().apply(variables);
     } catch (RendezvousException e) {
@@ -105,7 +115,7 @@ public final class LaunchEnvironments {
         : settings.with(setting, value);
   }
 
-  private static void refuseOthers(LaunchEnvironment by, Launch launch, Settings settings) {
+  private static void refuseOthers(Launcher by, Launch launch, Settings settings) {
     String worldSize = settings.get(RuntimeSettings.WORLD_SIZE);
     if (!by.equals(TORCHRUN) && !worldSize.isEmpty() && !worldSize.equals(launch.size())) {
       throw new RendezvousException(
@@ -121,7 +131,7 @@ public final class LaunchEnvironments {
       // The launcher set these for its own children: nothing can be left over from another job.
       return;
     }
-    for (LaunchEnvironment other : mayNotContradict(by)) {
+    for (Launcher other : mayNotContradict(by)) {
       Optional<Launch> found = readWhole(other, other.variables(settings));
       if (found.isPresent() && contradict(launch, found.get())) {
         throw new RendezvousException(
@@ -139,8 +149,8 @@ public final class LaunchEnvironments {
   /**
    * Leaves out Slurm for MPI launchers, which use it to start their own daemons, one on each host.
    */
-  private static List<LaunchEnvironment> mayNotContradict(LaunchEnvironment chosen) {
-    List<LaunchEnvironment> later = ORDER.subList(ORDER.indexOf(chosen) + 1, ORDER.size());
+  private static List<Launcher> mayNotContradict(Launcher chosen) {
+    List<Launcher> later = ORDER.subList(ORDER.indexOf(chosen) + 1, ORDER.size());
     boolean isMpi = chosen.equals(OPEN_MPI) || chosen.equals(PMI);
     return later.stream()
         .filter(

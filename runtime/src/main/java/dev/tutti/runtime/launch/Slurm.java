@@ -5,6 +5,7 @@ import java.io.IOException;
 import java.net.InetAddress;
 import java.net.NetworkInterface;
 import java.util.Optional;
+import java.util.stream.Stream;
 
 /**
  * Tasks started by Slurm's {@code srun}: {@code SLURM_PROCID} and {@code SLURM_NTASKS}. The store
@@ -35,12 +36,10 @@ final class Slurm {
   }
 
   private static String firstSet(Variables variables, String... names) {
-    for (String name : names) {
-      if (variables.text(name).isPresent()) {
-        return name;
-      }
-    }
-    return names[1];
+    return Stream.of(names)
+        .filter(name -> variables.text(name).isPresent())
+        .findFirst()
+        .orElse(names[1]);
   }
 
   private static Optional<String> step(Variables variables) {

@@ -7,6 +7,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalInt;
 import java.util.regex.Pattern;
+import java.util.stream.Stream;
 
 /** The environment as the reader for one launcher sees it; records each variable that was read. */
 final class Variables {
@@ -47,11 +48,7 @@ final class Variables {
 
   /** Returns the first of the variables that is set, or empty. */
   Optional<String> first(String... names) {
-    Optional<String> found = Optional.empty();
-    for (int i = 0; i < names.length && found.isEmpty(); i++) {
-      found = text(names[i]);
-    }
-    return found;
+    return Stream.of(names).map(this::text).flatMap(Optional::stream).findFirst();
   }
 
   /**

@@ -122,11 +122,15 @@ public final class Rendezvous {
     URI url = parse(place);
     Map<String, String> query = query(url);
     int rank =
-        number(options.rank(), () -> inUrl(query, "rank", RuntimeSettings.RANK), place, "rank");
+        number(
+            options.rank(),
+            () -> text(query, "rank", RuntimeSettings.RANK).orElse(null),
+            place,
+            "rank");
     int size =
         number(
             options.size(),
-            () -> inUrl(query, "world_size", RuntimeSettings.WORLD_SIZE),
+            () -> text(query, "world_size", RuntimeSettings.WORLD_SIZE).orElse(null),
             place,
             "world_size");
     return open(url, rank, size, rank == 0, RANK_0);
@@ -176,15 +180,16 @@ public final class Rendezvous {
   private Meeting meetByEnvironment(String place) {
     Map<String, String> query = query(parse(place));
     int rank =
-        number(options.rank(), () -> either(query, "rank", RuntimeSettings.RANK), "env://", "RANK");
+        number(
+            options.rank(), () -> variable(query, "rank", RuntimeSettings.RANK), "env://", "RANK");
     int size =
         number(
             options.size(),
-            () -> either(query, "world_size", RuntimeSettings.WORLD_SIZE),
+            () -> variable(query, "world_size", RuntimeSettings.WORLD_SIZE),
             "env://",
             "WORLD_SIZE");
-    String host = variable(RuntimeSettings.MASTER_ADDR);
-    String port = variable(RuntimeSettings.MASTER_PORT);
+    String host = variable(Map.of(), "", RuntimeSettings.MASTER_ADDR);
+    String port = variable(Map.of(), "", RuntimeSettings.MASTER_PORT);
     if (!PORT.matcher(port).matches() || Integer.parseInt(port) > MAX_PORT) {
       throw new RendezvousException(
           "MASTER_PORT must be a port number, at most %s, not '%s'"
@@ -215,25 +220,15 @@ public final class Rendezvous {
     return address.toString();
   }
 
-  private String either(Map<String, String> query, String key, Setting<String> setting) {
-    String inQuery = query.get(key);
-    return inQuery == null ? variable(setting) : inQuery;
-  }
-
-  /** Returns what the URL of a store says, or else what a launcher has set. */
-  private @Nullable String inUrl(Map<String, String> query, String key, Setting<String> setting) {
-    String inQuery = query.get(key);
-    return inQuery == null
-        ? settings.text(setting.name()).map(String::strip).orElse(null)
-        : inQuery;
-  }
-
-  private String variable(Setting<String> setting) {
+  /** Returns what the URL says, or else what a launcher has set. */
+  private Optional<String> text(Map<String, String> query, String key, Setting<String> setting) {
     // Lines of files from Windows end with a carriage return, which nobody sees.
-    return settings
-        .text(setting.name())
-        .map(String::strip)
-        .orElseThrow(() -> missing(setting.name()));
+    return Optional.ofNullable(query.get(key))
+        .or(() -> settings.text(setting.name()).map(String::strip));
+  }
+
+  private String variable(Map<String, String> query, String key, Setting<String> setting) {
+    return text(query, key, setting).orElseThrow(() -> missing(setting.name()));
   }
 
   private RendezvousException missing(String name) {
