@@ -1,5 +1,6 @@
 package dev.tutti.runtime.settings;
 
+import dev.tutti.Setting;
 import java.util.Collection;
 import java.util.HashSet;
 import java.util.List;
@@ -7,6 +8,8 @@ import java.util.Locale;
 import java.util.Optional;
 import java.util.Set;
 import java.util.TreeSet;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 
 /** Knows the names of settings, and finds names that look like a setting but are none. */
 public final class SettingNames {
@@ -17,50 +20,38 @@ public final class SettingNames {
    * rank calls them unknown; {@code TUTTI_CLASS_PATH} is read by the script {@code tutti}.
    */
   public static final Set<String> OF_TUTTI =
-      Set.of(
-          "TUTTI_AERON_DIR",
-          "TUTTI_AERON_DRIVER",
-          "TUTTI_AERON_LEASE",
-          "TUTTI_AERON_TRANSPORT",
-          "TUTTI_ANSWER_TIMEOUT",
-          "TUTTI_BACKEND",
-          "TUTTI_CLASS_PATH",
-          "TUTTI_CLOSE_TIMEOUT",
-          "TUTTI_CUDA_SHARING",
-          "TUTTI_DEBUG_HOST",
-          "TUTTI_DEBUG_PORT",
-          "TUTTI_FAKE_ERROR_ON_COLLECTIVE",
-          "TUTTI_FAKE_UNIFORM_RANKS",
-          "TUTTI_FLIGHT_RECORD",
-          "TUTTI_FLIGHT_RECORD_DUMP",
-          "TUTTI_FLIGHT_RECORD_ON_CLOSE",
-          "TUTTI_GLOO_SHARED_BYTES",
-          "TUTTI_GLOO_SHARED_DIR",
-          "TUTTI_GLOO_TLS",
-          "TUTTI_HEADLESS_SERVICE",
-          "TUTTI_HOST_CORES",
-          "TUTTI_INIT_METHOD",
-          "TUTTI_NAN_CHECK",
-          "TUTTI_NCCL_LAZY",
-          "TUTTI_NCCL_LIBRARY",
-          "TUTTI_SHARED_TENSORS",
-          "TUTTI_SLOW",
-          "TUTTI_STORE",
-          "TUTTI_TIMEOUT",
-          "TUTTI_TLS",
-          "TUTTI_TOKEN",
-          "TUTTI_X_AERON_SPIN",
-          "TUTTI_X_CUDA_CHUNK_BYTES",
-          "TUTTI_X_CUDA_LANES",
-          "TUTTI_X_CUDA_ONE_SHOT_BYTES",
-          "TUTTI_X_CUDA_TWO_SHOT_BYTES",
-          "TUTTI_X_GLOO_ALGORITHMS",
-          "TUTTI_X_GLOO_CUDA_CHUNK_BYTES",
-          "TUTTI_X_GLOO_CUDA_DIRECT",
-          "TUTTI_X_GLOO_READ_MEMORY",
-          "TUTTI_X_GLOO_SPIN",
-          "TUTTI_X_GLOO_TWO_LEVEL",
-          "TUTTI_X_NO_RESTART");
+      Stream.concat(
+              RuntimeSettings.all().stream()
+                  .map(Setting::name)
+                  .filter(name -> name.startsWith(PREFIX)),
+              Stream.of(
+                  "TUTTI_AERON_DIR",
+                  "TUTTI_AERON_DRIVER",
+                  "TUTTI_AERON_LEASE",
+                  "TUTTI_AERON_TRANSPORT",
+                  "TUTTI_CLASS_PATH",
+                  "TUTTI_CUDA_SHARING",
+                  "TUTTI_FAKE_ERROR_ON_COLLECTIVE",
+                  "TUTTI_FAKE_UNIFORM_RANKS",
+                  "TUTTI_GLOO_SHARED_BYTES",
+                  "TUTTI_GLOO_SHARED_DIR",
+                  "TUTTI_GLOO_TLS",
+                  "TUTTI_NCCL_LAZY",
+                  "TUTTI_NCCL_LIBRARY",
+                  "TUTTI_TLS",
+                  "TUTTI_TOKEN",
+                  "TUTTI_X_AERON_SPIN",
+                  "TUTTI_X_CUDA_CHUNK_BYTES",
+                  "TUTTI_X_CUDA_LANES",
+                  "TUTTI_X_CUDA_ONE_SHOT_BYTES",
+                  "TUTTI_X_CUDA_TWO_SHOT_BYTES",
+                  "TUTTI_X_GLOO_ALGORITHMS",
+                  "TUTTI_X_GLOO_CUDA_CHUNK_BYTES",
+                  "TUTTI_X_GLOO_CUDA_DIRECT",
+                  "TUTTI_X_GLOO_READ_MEMORY",
+                  "TUTTI_X_GLOO_SPIN",
+                  "TUTTI_X_GLOO_TWO_LEVEL"))
+          .collect(Collectors.toUnmodifiableSet());
 
   private SettingNames() {}
 
