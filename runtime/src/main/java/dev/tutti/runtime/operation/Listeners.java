@@ -8,6 +8,7 @@ import dev.tutti.TuttiException;
 import dev.tutti.WorkState;
 import dev.tutti.spi.Time;
 import java.lang.System.Logger.Level;
+import java.time.Duration;
 import java.util.Optional;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -18,6 +19,11 @@ import org.jspecify.annotations.Nullable;
 /** Calls the listeners of a group, and shields the group from the exceptions that they throw. */
 public final class Listeners implements AutoCloseable {
   private static final System.Logger LOG = System.getLogger(Listeners.class.getName());
+
+  /** The end of an operation. */
+  private record Ended(
+      WorkState state, Duration duration, Optional<String> path, Optional<TuttiException> failure)
+      implements Outcome {}
 
   private final String group;
   private final int rank;
@@ -82,8 +88,7 @@ public final class Listeners implements AutoCloseable {
 
   private void after(
       OpEvent event, GroupOperation op, WorkState state, @Nullable TuttiException failure) {
-    Outcome outcome =
-        new EndedOutcome(state, op.duration(), op.path(), Optional.ofNullable(failure));
+    Outcome outcome = new Ended(state, op.duration(), op.path(), Optional.ofNullable(failure));
     call(listener -> listener.after(event, outcome));
   }
 
