@@ -6,6 +6,8 @@ import dev.tutti.runtime.failure.Blame;
 import dev.tutti.runtime.failure.SetUpFailure;
 import dev.tutti.runtime.operation.OperationState;
 import dev.tutti.spi.BackendContext;
+import java.util.Objects;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /** Keeps the first failure that a backend reports before its group exists, and ends set-up. */
@@ -54,11 +56,8 @@ final class EarlyFailures implements BackendContext.FailureListener {
   }
 
   private static boolean hasClosedStore(Throwable e) {
-    Throwable t = e;
-    while (t != null && !(t instanceof StoreClosedException)) {
-      t = t.getCause();
-    }
-    return t != null;
+    return Stream.iterate(e, Objects::nonNull, Throwable::getCause)
+        .anyMatch(StoreClosedException.class::isInstance);
   }
 
   /** Passes on what was kept, and all that follows, to a group. */

@@ -36,12 +36,7 @@ final class FlightRecords implements RecordSource {
   private final Deque<Group> closed = new ArrayDeque<>();
   private final AtomicBoolean looking = new AtomicBoolean();
 
-  /**
-   * Creates an empty set of records.
-   *
-   * @param rank this process's rank among all
-   * @param time by which this rank waits
-   */
+  /** Creates the empty set of records of a rank. */
   FlightRecords(int rank, Settings settings, Time time) {
     this.time = time;
     this.rank = rank;

@@ -143,14 +143,12 @@ final class GroupSetUp {
 
   /** Finds the backend that serves all device kinds of its provider, if there is one. */
   private @Nullable Backend sharedOf(BackendProvider provider) {
-    if (provider.isOneForAllDevices()) {
-      for (BoundBackend each : bound.values()) {
-        if (provider.equals(job.providers.get(each.deviceType()))) {
-          return each.backend();
-        }
-      }
-    }
-    return null;
+    return bound.values().stream()
+        .filter(each -> provider.equals(job.providers.get(each.deviceType())))
+        .filter(each -> provider.isOneForAllDevices())
+        .map(BoundBackend::backend)
+        .findFirst()
+        .orElse(null);
   }
 
   private Backend create(BackendProvider provider, String type) {

@@ -15,8 +15,6 @@ final class IndexBounds {
    * Finds the first index that is outside of a dimension.
    *
    * @param indices the indices: int64, contiguous, of shape [sparse dims, nnz]
-   * @param dimension the dimension
-   * @param size the size of the dimension
    * @return the number of the entry; -1 if there is none
    */
   static long firstOutside(Tensor indices, int dimension, long size) {

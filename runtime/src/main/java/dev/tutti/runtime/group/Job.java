@@ -60,13 +60,8 @@ final class Job {
   /**
    * Creates the state that the groups of a rank share.
    *
-   * @param meeting the place where the ranks meet
-   * @param earlier how many jobs at its store are over
-   * @param providers the providers by kind of device
-   * @param device the device of this rank, if it has one of its own
-   * @param settings the settings of this rank
+   * @param earlier how many jobs at the store of the meeting are over
    * @param timeout the deadline of what the ranks do together
-   * @param time the clock and waits of this rank
    */
   Job(
       Rendezvous.Meeting meeting,

@@ -1,6 +1,7 @@
 package dev.tutti.runtime.group;
 
 import java.lang.ref.WeakReference;
+import java.util.Arrays;
 import java.util.List;
 
 /**
@@ -37,13 +38,11 @@ final class MakerThread {
     if (frames.length == 0) {
       return "";
     }
-    StackTraceElement place = frames[0];
-    for (StackTraceElement frame : frames) {
-      if (BELOW.stream().noneMatch(frame.getClassName()::startsWith)) {
-        place = frame;
-        break;
-      }
-    }
+    StackTraceElement place =
+        Arrays.stream(frames)
+            .filter(frame -> BELOW.stream().noneMatch(frame.getClassName()::startsWith))
+            .findFirst()
+            .orElse(frames[0]);
     return "its " + maker.getName() + " thread is at " + place;
   }
 }

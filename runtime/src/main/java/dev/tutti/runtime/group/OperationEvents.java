@@ -22,12 +22,7 @@ final class OperationEvents {
   /** Tells whether the collective on its caller's thread is recorded; guarded by the turn. */
   private boolean isInlineBegun;
 
-  /**
-   * Creates the recorder of one group's operations.
-   *
-   * @param backends the names of its backends
-   * @param recorder its flight record
-   */
+  /** Creates the recorder of the operations of a group, given the names of its backends. */
   OperationEvents(GroupIdentity identity, String backends, FlightRecorder recorder) {
     this.identity = identity;
     this.backends = backends;

@@ -20,12 +20,7 @@ final class Standing {
   private volatile RankProgress.@Nullable Issued late;
   private volatile String joining = "";
 
-  /**
-   * The refusal of a call.
-   *
-   * @param text the text of the exception
-   * @param issued how many operations had been issued before
-   */
+  /** The text of a refusal, and how many operations had been issued before. */
   private record Refusal(String text, long issued) {}
 
   Standing(Group group) {

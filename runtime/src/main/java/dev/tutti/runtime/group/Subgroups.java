@@ -20,7 +20,6 @@ import java.nio.charset.StandardCharsets;
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.HashMap;
 import java.util.HexFormat;
@@ -143,11 +142,7 @@ final class Subgroups {
     return isAlone() || hasForeignRanks() ? null : job.noteKeys(name, ranks);
   }
 
-  /**
-   * Splits the group by color.
-   *
-   * @param method the method that the program called
-   */
+  /** Splits the group by color, in a method that the program called. */
   Optional<ProcessGroup> split(String method, int color, int key) {
     if (hasForeignRanks()) {
       throw new UnsupportedOperationException(
@@ -235,11 +230,9 @@ final class Subgroups {
       group.failures.throwAgreed();
     }
     List<byte[]> answers = store.multiGet(wait.keys(prefix, 0), wait.answerBy(deadline));
-    List<Member> members = new ArrayList<>();
-    for (int r = 0; r < answers.size(); r++) {
-      members.add(Member.parse(r, answers.get(r)));
-    }
-    return members;
+    return IntStream.range(0, answers.size())
+        .mapToObj(r -> Member.parse(r, answers.get(r)))
+        .toList();
   }
 
   /**

@@ -178,9 +178,6 @@ final class FlightEntry {
   /**
    * Converts this entry to a map with c10d's fields and Tutti's own.
    *
-   * @param group the group of the operation
-   * @param recordId the number of the entry in the record
-   * @param lastCollective the number of the last collective of the group
    * @param offset the difference between the group's clock and the time of day, in nanoseconds
    */
   Map<String, Object> toMap(long recordId, GroupIdentity group, long lastCollective, long offset) {

@@ -13,7 +13,9 @@ import dev.tutti.spi.Printable;
 import java.net.BindException;
 import java.time.Duration;
 import java.util.List;
+import java.util.Objects;
 import java.util.concurrent.TimeoutException;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -66,14 +68,7 @@ public record InitFailure(Rendezvous.Meeting meeting, Duration timeout) {
         });
   }
 
-  /**
-   * Returns advice on what to check.
-   *
-   * @param reason the reason why the ranks did not meet
-   * @param server the server of the store, or empty if there is none
-   * @param size the number of ranks
-   * @param timeout how long they had
-   */
+  /** Returns advice on what to check; the server is empty if the store has none. */
   static String advice(Throwable reason, String server, int size, Duration timeout) {
     boolean late =
         reason instanceof TimeoutException
@@ -101,11 +96,8 @@ public record InitFailure(Rendezvous.Meeting meeting, Duration timeout) {
   }
 
   private static boolean isPortTaken(Throwable reason) {
-    Throwable cause = reason;
-    while (cause != null && !(cause instanceof BindException)) {
-      cause = cause.getCause();
-    }
-    return cause != null;
+    return Stream.iterate(reason, Objects::nonNull, Throwable::getCause)
+        .anyMatch(BindException.class::isInstance);
   }
 
   /** Returns the throwable in a chain of causes that says that others were not reached, or null. */

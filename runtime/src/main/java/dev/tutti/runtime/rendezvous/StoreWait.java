@@ -13,9 +13,9 @@ import dev.tutti.spi.Bootstrap;
 import dev.tutti.spi.Printable;
 import dev.tutti.spi.Time;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Supplier;
+import java.util.stream.IntStream;
 
 /** Waits for the keys of other ranks of a group, but only as long as the group lives. */
 public final class StoreWait {
@@ -46,16 +46,7 @@ public final class StoreWait {
     return call(group.name(), group.rank(), store, answerBy(deadlineNanos), time, call);
   }
 
-  /**
-   * Makes a call to a store that has no deadline of its own.
-   *
-   * @param group the group for which the call is made
-   * @param rank the rank in the group
-   * @param store the store that is called
-   * @param limit how long the call may take
-   * @param time by which the caller waits
-   * @throws StoreSilentException if the call takes longer
-   */
+  /** Makes a call to a store that has no deadline of its own, for a rank of a group. */
   static <T> T call(
       String group, int rank, Store store, Duration limit, Time time, Supplier<T> call) {
     try {
@@ -124,23 +115,16 @@ public final class StoreWait {
    * @return the ranks that did not come
    */
   public List<Integer> awaitRanks(String prefix, int first, long deadlineNanos) {
-    List<Integer> missing = new ArrayList<>();
-    if (!await(keys(prefix, first), deadlineNanos)) {
-      for (int r = first; r < group.size(); r++) {
-        if (!Bootstrap.isThere(store, prefix + r)) {
-          missing.add(r);
-        }
-      }
-    }
-    return missing;
+    return await(keys(prefix, first), deadlineNanos)
+        ? List.of()
+        : IntStream.range(first, group.size())
+            .filter(r -> !Bootstrap.isThere(store, prefix + r))
+            .boxed()
+            .toList();
   }
 
   /** Returns a key for each rank, starting with a given one. */
   public List<String> keys(String prefix, int first) {
-    List<String> keys = new ArrayList<>();
-    for (int r = first; r < group.size(); r++) {
-      keys.add(prefix + r);
-    }
-    return keys;
+    return IntStream.range(first, group.size()).mapToObj(r -> prefix + r).toList();
   }
 }

@@ -159,28 +159,19 @@ public final class Providers {
             .formatted(deviceType, names));
   }
 
-  /**
-   * Returns the reason why a backend cannot run here; this includes a different SPI version and a
-   * failed check.
-   */
+  /** Returns why a backend cannot run here, such as a different SPI version or a failed check. */
   public static Optional<String> reasonAgainst(BackendProvider provider, Settings settings) {
     return reasonAgainst(
         provider::spiVersion, BackendProvider.SPI_VERSION, () -> provider.unusableReason(settings));
   }
 
-  /**
-   * Returns the reason why a store cannot run here; this includes a different SPI version and a
-   * failed check.
-   */
+  /** Returns why a store cannot run here, such as a different SPI version or a failed check. */
   public static Optional<String> reasonAgainst(StoreProvider provider, Settings settings) {
     return reasonAgainst(
         provider::spiVersion, StoreProvider.SPI_VERSION, () -> provider.unusableReason(settings));
   }
 
-  /**
-   * Returns the reason why no stream can be blocked here; this includes a different SPI version and
-   * a failed check.
-   */
+  /** Returns why no stream can be blocked here, such as a different SPI version. */
   public static Optional<String> reasonAgainst(StreamBlockProvider provider) {
     return reasonAgainst(
         provider::spiVersion, StreamBlockProvider.SPI_VERSION, provider::unusableReason);
