@@ -157,6 +157,8 @@ final class Agreement {
       case CheckpointException failed -> String.valueOf(failed.getMessage());
       case IOException failed when failed.getMessage() != null ->
           String.valueOf(failed.getMessage());
+      case IllegalArgumentException failed when failed.getMessage() != null ->
+          String.valueOf(failed.getMessage());
       default -> e.toString();
     };
   }

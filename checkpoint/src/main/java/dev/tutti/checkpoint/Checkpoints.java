@@ -1,5 +1,6 @@
 package dev.tutti.checkpoint;
 
+import dev.tutti.Device;
 import dev.tutti.ProcessGroup;
 import dev.tutti.checkpoint.disk.Disk;
 import dev.tutti.checkpoint.disk.NioDisk;
@@ -59,16 +60,24 @@ public final class Checkpoints implements AutoCloseable {
   /**
    * Opens the checkpoints of a job, and deletes what an earlier job left unfinished.
    *
-   * @param group the group of all ranks that save and load; it stays open
+   * @param group the group of all ranks that save and load, which needs a backend for the host; it
+   *     stays open
    * @param folder the folder, created if it does not exist, on storage that all hosts share
    * @throws CheckpointException on all ranks, if a rank does not see the folder of rank 0, or
    *     another job uses it
+   * @throws IllegalArgumentException if the group has no backend for the host
    */
   public static Checkpoints in(ProcessGroup group, Path folder) {
     return in(group, folder, new NioDisk());
   }
 
   static Checkpoints in(ProcessGroup group, Path folder, Disk disk) {
+    if (!group.backends().containsKey(Device.CPU.type())) {
+      throw new IllegalArgumentException(
+          "the group has no backend for the host, with which ranks agree on a checkpoint; its"
+              + " backends are "
+              + group.backends());
+    }
     Path root = folder.toAbsolutePath();
     ProcessGroup own = ownGroup(group);
     ExecutorService writer =

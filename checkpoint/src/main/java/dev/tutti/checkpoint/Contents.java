@@ -56,9 +56,9 @@ public final class Contents {
    * @param section the name of the section, also of its files: letters, digits, '_', '.', '-'
    * @param names a name for each tensor, such as {@code layer1.weight}
    * @param tensors dense tensors, which a load overwrites; those on a device are contiguous
-   * @throws IllegalArgumentException if names are missing or occur twice, or a tensor is sparse, of
-   *     type complex128, which safetensors files do not have, or on a device and not contiguous, or
-   *     no module on the class path has tensors of that device
+   * @throws IllegalArgumentException if names are missing, occur twice or are {@code __metadata__},
+   *     or a tensor is sparse, of type complex128, which safetensors files do not have, or on a
+   *     device and not contiguous, or no module on the class path has tensors of that device
    */
   public Contents copies(String section, List<String> names, List<Tensor> tensors) {
     if (names.size() != tensors.size()) {
@@ -106,6 +106,11 @@ public final class Contents {
   }
 
   static void requireStorable(String section, String name, Tensor tensor) {
+    if (name.equals(Safetensors.METADATA)) {
+      throw new IllegalArgumentException(
+          "a tensor of section '%s' is named '%s', which safetensors files use for something else"
+              .formatted(section, name));
+    }
     if (tensor.isSparse()
         || !Safetensors.supports(tensor.dtype())
         || (!tensor.device().isCpu() && !tensor.isContiguous())) {

@@ -1,5 +1,6 @@
 package dev.tutti.checkpoint;
 
+import static java.nio.file.LinkOption.NOFOLLOW_LINKS;
 import static java.nio.file.StandardOpenOption.CREATE;
 import static java.nio.file.StandardOpenOption.READ;
 import static java.nio.file.StandardOpenOption.WRITE;
@@ -14,6 +15,7 @@ import java.nio.channels.FileChannel;
 import java.nio.channels.FileLock;
 import java.nio.channels.OverlappingFileLockException;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.FileSystemException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.HexFormat;
@@ -74,6 +76,9 @@ final class FolderOwner implements AutoCloseable {
 
   /** Creates a folder and those above it, so that a crash of the host does not lose them. */
   private static void createForced(Path folder) throws IOException {
+    if (Files.isRegularFile(folder)) {
+      throw new IOException(folder + " is a file, not a folder; choose another folder");
+    }
     if (!Files.isDirectory(folder)) {
       Path parent = folder.getParent();
       if (parent != null) {
@@ -103,7 +108,14 @@ final class FolderOwner implements AutoCloseable {
   }
 
   private static FileChannel lockFile(Path root) throws IOException {
-    FileChannel channel = FileChannel.open(root.resolve(".lock"), CREATE, READ, WRITE);
+    Path file = root.resolve(".lock");
+    FileChannel channel;
+    try {
+      // What a link leads to is not overwritten.
+      channel = FileChannel.open(file, CREATE, READ, WRITE, NOFOLLOW_LINKS);
+    } catch (IOException e) {
+      throw named(file, e);
+    }
     try {
       FileLock held;
       try {
@@ -118,8 +130,12 @@ final class FolderOwner implements AutoCloseable {
       }
       String self =
           "process %d on %s".formatted(ProcessHandle.current().pid(), Agreement.hostName());
-      channel.truncate(0);
-      channel.write(ByteBuffer.wrap(self.getBytes(StandardCharsets.UTF_8)), 0);
+      try {
+        channel.truncate(0);
+        channel.write(ByteBuffer.wrap(self.getBytes(StandardCharsets.UTF_8)), 0);
+      } catch (IOException e) {
+        throw named(file, e);
+      }
       return channel;
     } catch (IOException | RuntimeException e) {
       channel.close();
@@ -135,8 +151,20 @@ final class FolderOwner implements AutoCloseable {
 
   private static byte[] writeToken(Path root, String host) throws IOException {
     String token = HexFormat.of().toHexDigits(ThreadLocalRandom.current().nextLong());
-    Files.writeString(root.resolve(CheckpointFolder.SEEN + token), host);
+    Path file = root.resolve(CheckpointFolder.SEEN + token);
+    try {
+      Files.writeString(file, host);
+    } catch (IOException e) {
+      throw named(file, e);
+    }
     return (token + host).getBytes(StandardCharsets.UTF_8);
+  }
+
+  /** Returns the exception of a channel, which does not know its path, with the path. */
+  private static IOException named(Path file, IOException e) {
+    return e instanceof FileSystemException
+        ? e
+        : new FileSystemException(file.toString(), null, e.getMessage());
   }
 
   private static Path tokenFile(Path root, String token) {

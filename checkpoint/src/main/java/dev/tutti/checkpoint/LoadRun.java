@@ -136,12 +136,22 @@ final class LoadRun {
 
   private Prepared prepare(long step) throws IOException {
     Manifest manifest = folder.manifest(step);
-    LoadPlan plan = new LoadPlan(manifest, contents);
+    LoadPlan plan;
+    try {
+      plan = new LoadPlan(manifest, contents);
+    } catch (IllegalArgumentException e) {
+      throw new IllegalArgumentException(withRemedy(step, String.valueOf(e.getMessage())), e);
+    }
     PieceReader direct = reader(step, manifest, false);
     PieceReader own = reader(step, manifest, group.size() > DIRECT_RANKS);
     direct.requireLengths(plan.shared.files());
     own.requireLengths(plan.own.files());
     return new Prepared(plan, new SharedRead(group, agreement, direct, plan.shared), own);
+  }
+
+  private String withRemedy(long step, String problem) {
+    return "%s; what was saved is listed by: tutti checkpoint show --step %d %s"
+        .formatted(problem, step, folder.published(step).getParent());
   }
 
   private PieceReader reader(long step, Manifest manifest, boolean cached) {
@@ -197,8 +207,10 @@ final class LoadRun {
             && range.section().equals(section.name())
             && !held.contains(List.of(range.section(), range.tensor()))) {
           return Optional.of(
-              "the checkpoint has a tensor that no rank of the program has, '%s', for section '%s'"
-                  .formatted(range.tensor(), range.section()));
+              withRemedy(
+                  step,
+                  "the checkpoint has a tensor that no rank of the program has, '%s', for section '%s'"
+                      .formatted(range.tensor(), range.section())));
         }
       }
     }

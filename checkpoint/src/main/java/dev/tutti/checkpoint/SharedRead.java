@@ -50,7 +50,7 @@ final class SharedRead {
     this.reads = reads;
     pieces = reads.pieces();
     long longest = pieces.stream().mapToLong(reader::length).max().orElse(0);
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < Math.min(2, pieces.size()); i++) {
       received.add(PieceStream.memory(longest));
     }
   }

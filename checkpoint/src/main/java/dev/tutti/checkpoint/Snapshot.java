@@ -15,6 +15,7 @@ import java.util.Collection;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.SortedMap;
 import java.util.TreeMap;
 
@@ -106,7 +107,12 @@ record Snapshot(
     switch (section) {
       case Copies copies -> replicated.put(copies.name(), copies);
       case Parts parts -> counters.put(parts.name(), new TreeMap<>(parts.state().counters()));
-      case Value value -> values.put(value.name(), List.of(value.value().get()));
+      case Value value -> values.put(value.name(), List.of(text(value)));
     }
+  }
+
+  private static String text(Value value) {
+    return Objects.requireNonNull(
+        value.value().get(), () -> "the value of section '" + value.name() + "' is null");
   }
 }

@@ -1,9 +1,11 @@
 package dev.tutti.checkpoint;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowable;
 
 import dev.tutti.DType;
+import dev.tutti.ForwardingProcessGroup;
 import dev.tutti.ProcessGroup;
 import dev.tutti.Tensor;
 import dev.tutti.fake.ThreadedWorld;
@@ -21,6 +23,8 @@ import java.util.logging.Logger;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Tests that trouble beside the files themselves is found early, and costs no checkpoint. */
 class TroubleTest {
@@ -249,6 +253,124 @@ class TroubleTest {
             saved.loadLatest(contents);
           }
           assertThat(balance.cents).isEqualTo(Long.MIN_VALUE);
+        });
+  }
+
+  private static void assertFail(List<Throwable> failures, String... parts) {
+    assertThat(failures)
+        .allSatisfy(
+            e ->
+                assertThat(e)
+                    .isInstanceOf(CheckpointException.class)
+                    .hasMessageContainingAll(parts));
+  }
+
+  private List<Throwable> openFailures(Path opened) {
+    return ThreadedWorld.call(
+        2, group -> catchThrowable(() -> Checkpoints.in(group, opened).close()));
+  }
+
+  @Test
+  void aLockThatIsALinkIsNotFollowed() throws IOException {
+    Path precious = Files.writeString(folder.resolve("precious"), "text");
+    Files.createSymbolicLink(folder.resolve(".lock"), precious);
+    assertFail(openFailures(folder), folder.resolve(".lock").toString());
+    assertThat(precious).hasContent("text");
+  }
+
+  @Test
+  void aFolderThatIsAFileIsNamed() throws IOException {
+    Path file = Files.writeString(folder.resolve("file"), "text");
+    for (Path opened : List.of(file, file.resolve("inner"))) {
+      assertFail(openFailures(opened), file + " is a file, not a folder; choose another folder");
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(booleans = {true, false})
+  void aFolderWithoutAManifestIsDamaged(boolean isThere) throws IOException {
+    save(new FullDisk(false), 3);
+    if (isThere) {
+      Files.createDirectory(folder.resolve("step-9"));
+      assertFail(
+          loadFailures(2, model(filled(1))),
+          folder.resolve("step-9/checkpoint.json") + " is damaged: it is missing; move ",
+          "step-9 away to load an older checkpoint");
+    } else {
+      assertFail(
+          ThreadedWorld.call(
+              2,
+              group -> {
+                try (Checkpoints saved = Checkpoints.in(group, folder)) {
+                  return catchThrowable(() -> saved.load(9, model(filled(1))));
+                }
+              }),
+          folder.resolve("step-9/checkpoint.json") + ": there is no such checkpoint");
+    }
+  }
+
+  @Test
+  void whatTheProgramLacksComesWithAWayToListWhatWasSaved() {
+    save(new FullDisk(false), 3);
+    assertFail(
+        loadFailures(2, Contents.of().copies("model", List.of("other"), List.of(filled(1)))),
+        "loading step 3 failed: ranks 0, 1 on host ",
+        ": the checkpoint has no tensor 'other' for section 'model'; what was saved is listed by:"
+            + " tutti checkpoint show --step 3 "
+            + folder);
+  }
+
+  @Test
+  void aTextThatIsNullIsNamed() {
+    assertFail(
+        ThreadedWorld.call(
+            2,
+            group -> {
+              try (Checkpoints saved = Checkpoints.in(group, folder)) {
+                Contents contents = Contents.of().value("seed", () -> nothing(), all -> {});
+                return catchThrowable(() -> saved.save(1, contents).await());
+              }
+            }),
+        "the value of section 'seed' is null");
+  }
+
+  @SuppressWarnings("NullAway") // what a program does that nobody checks
+  private static String nothing() {
+    return null;
+  }
+
+  @Test
+  void theNameOfMetadataIsRefused() {
+    Contents none = Contents.of();
+    assertThatThrownBy(() -> none.copies("m", List.of("__metadata__"), List.of(filled(1))))
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessage(
+            "a tensor of section 'm' is named '__metadata__', which safetensors files use for"
+                + " something else");
+  }
+
+  @Test
+  void aGroupWithoutABackendForTheHostIsRefused() {
+    ThreadedWorld.run(
+        1,
+        group -> {
+          ProcessGroup onDevices =
+              new ForwardingProcessGroup() {
+                @Override
+                protected ProcessGroup delegate() {
+                  return group;
+                }
+
+                @Override
+                public Map<String, String> backends() {
+                  return Map.of("cuda", "nccl");
+                }
+              };
+          assertThatThrownBy(() -> Checkpoints.in(onDevices, folder))
+              .isInstanceOf(IllegalArgumentException.class)
+              .hasMessage(
+                  "the group has no backend for the host, with which ranks agree on a checkpoint;"
+                      + " its backends are {cuda=nccl}");
         });
   }
 }

@@ -96,13 +96,19 @@ public final class CheckpointFolder {
       }
       return manifest;
     } catch (NoSuchFileException e) {
+      if (steps().contains(step)) {
+        throw new IOException(damaged(step, "it is missing"), e);
+      }
       throw new IOException(file + ": there is no such checkpoint", e);
     } catch (MalformedException e) {
-      throw new IOException(
-          "%s is damaged: %s; move %s away to load an older checkpoint"
-              .formatted(file, e.getMessage(), published(step)),
-          e);
+      throw new IOException(damaged(step, String.valueOf(e.getMessage())), e);
     }
+  }
+
+  private String damaged(long step, String what) {
+    Path folder = published(step);
+    return "%s is damaged: %s; move %s away to load an older checkpoint"
+        .formatted(folder.resolve(MANIFEST), what, folder);
   }
 
   /**

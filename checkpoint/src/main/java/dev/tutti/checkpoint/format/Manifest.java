@@ -154,7 +154,7 @@ public record Manifest(
         }
         counters.put(section, counted);
       }
-      int ranks = (int) number("ranks");
+      int ranks = count("ranks");
       SortedMap<String, List<String>> values = new TreeMap<>();
       Fields named = new Fields(get("values", Map.class));
       for (String name : named.names()) {
@@ -202,12 +202,16 @@ public record Manifest(
               shape,
               number("first"),
               count,
-              (int) number("file"),
+              count("file"),
               number("start"));
       if (range.file() >= files.size()
           || count > Long.MAX_VALUE / dtype.byteSize()
           || range.start() > files.get(range.file()).length() - range.byteSize()) {
         throw new MalformedException("a range of tensor '" + name + "' is outside its file");
+      }
+      if (range.start() % dtype.byteSize() != 0) {
+        throw new MalformedException(
+            "a range of tensor '%s' starts at byte %d".formatted(name, range.start()));
       }
       return range;
     }
@@ -236,6 +240,14 @@ public record Manifest(
         throw new MalformedException("its member '" + name + "' is negative: " + number);
       }
       return number;
+    }
+
+    private int count(String name) throws MalformedException {
+      long number = number(name);
+      if (number > Integer.MAX_VALUE) {
+        throw new MalformedException("its member '" + name + "' is too large: " + number);
+      }
+      return (int) number;
     }
 
     private <T> List<T> list(String name, Class<T> type) throws MalformedException {

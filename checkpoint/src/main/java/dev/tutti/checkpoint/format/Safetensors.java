@@ -24,7 +24,8 @@ public final class Safetensors {
   /** The number of bytes that hold the length of the header. */
   public static final int LENGTH_BYTES = 8;
 
-  private static final String METADATA = "__metadata__";
+  /** The key that is no tensor. */
+  public static final String METADATA = "__metadata__";
 
   /** Headers end at a multiple of this, so that data are aligned as pages are. */
   private static final int PAGE = 4096;

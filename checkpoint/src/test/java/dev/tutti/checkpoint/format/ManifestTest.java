@@ -75,4 +75,26 @@ class ManifestTest {
                         .encode()))
         .hasMessage("a range of tensor 'w' is outside its file");
   }
+
+  /** Returns a manifest with a part of its text replaced, and the digest of that. */
+  private static byte[] replaced(String old, String other) {
+    String text = new String(manifest("a").encode(), StandardCharsets.UTF_8);
+    assertThat(text).containsOnlyOnce(old);
+    String digested = text.substring(0, text.indexOf(",\"sha256\"")).replace(old, other);
+    String digest = Sha256.of(digested.getBytes(StandardCharsets.UTF_8));
+    return (digested + ",\"sha256\":\"" + digest + "\"}\n").getBytes(StandardCharsets.UTF_8);
+  }
+
+  @Test
+  void numbersThatFitNowhereAreRefused() {
+    assertThatThrownBy(() -> Manifest.decode(replaced("\"ranks\":1,", "\"ranks\":4294967297,")))
+        .hasMessage("its member 'ranks' is too large: 4294967297");
+    assertThatThrownBy(
+            () ->
+                Manifest.decode(
+                    replaced("\"file\":0,\"start\":4096", "\"file\":4294967296,\"start\":4096")))
+        .hasMessage("its member 'file' is too large: 4294967296");
+    assertThatThrownBy(() -> Manifest.decode(replaced("\"start\":4096", "\"start\":4097")))
+        .hasMessage("a range of tensor 'w \"é\"' starts at byte 4097");
+  }
 }
