@@ -16,6 +16,7 @@ import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.time.Instant;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -42,7 +43,17 @@ final class FileLog {
    */
   static final char DELETE = '-';
 
-  private static final Logger LOG = System.getLogger(FileStore.class.getName());
+  static final String REFERENCES = "refcount/";
+  static final String MEMBER = "tutti/member/";
+
+  /** The length and the key of the first record, little-endian. */
+  private static final byte[] BEGINNING =
+      ("\t\0\0\0" + REFERENCES).getBytes(StandardCharsets.US_ASCII);
+
+  /** How many bytes show whether a file is a store file. */
+  static final int BEGINNING_BYTES = BEGINNING.length;
+
+  private static final Logger LOG = System.getLogger(FileLog.class.getName());
 
   private final Path path;
   private final Time time;
@@ -103,6 +114,23 @@ final class FileLog {
       records.writeBytes(lengths.putInt(0, value.length).array());
       records.writeBytes(value);
     }
+  }
+
+  /** Tells whether a file begins as every store file does, as far as it goes. */
+  static boolean isBegun(byte[] content) {
+    int length = Math.min(content.length, BEGINNING.length);
+    return Arrays.equals(content, 0, length, BEGINNING, 0, length);
+  }
+
+  /** Tells whether a rank of PyTorch may have the file open. */
+  static boolean haveForeigners(Map<String, byte[]> values) {
+    long members = values.keySet().stream().filter(key -> key.startsWith(MEMBER)).count();
+    return number(values, REFERENCES) > members;
+  }
+
+  static long number(Map<String, byte[]> values, String key) {
+    byte[] text = values.get(key);
+    return text == null ? 0 : Decimal.parse(key, text);
   }
 
   /** Returns the known content of the file; the caller must not change it. */
@@ -233,8 +261,8 @@ final class FileLog {
       int start = bytes.position();
       String lack = lack(bytes);
       if (lack != null) {
-        boolean isStore = position > 0 || FileMembers.isBegun(all);
-        if (isStore && (file.excludesPyTorch() || !FileMembers.haveForeigners(values))) {
+        boolean isStore = position > 0 || isBegun(all);
+        if (isStore && (file.excludesPyTorch() || !haveForeigners(values))) {
           return start;
         }
         throw corrupt(start, lack);

@@ -2,14 +2,12 @@ package dev.tutti.store.file;
 
 import dev.tutti.StoreException;
 import dev.tutti.spi.Time;
-import dev.tutti.store.table.Decimal;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.time.Instant;
-import java.util.Arrays;
 import java.util.HexFormat;
 import java.util.Map;
 
@@ -30,17 +28,7 @@ final class FileMembers {
    *      world size, have finished, and it was changed no longer ago than ranks wait for each other.
    * Otherwise it is refused.
    */
-  private static final String REFERENCES = "refcount/";
   private static final String FINISHED = "cleanup/";
-  private static final String MEMBER = "tutti/member/";
-
-  /** The length and the key of the first record, little-endian. */
-  private static final byte[] BEGINNING =
-      ("\t\0\0\0" + REFERENCES).getBytes(StandardCharsets.US_ASCII);
-
-  /** How many bytes show whether a file is a store file. */
-  static final int BEGINNING_BYTES = BEGINNING.length;
-
   private static final Path BOOT = Path.of("/proc/sys/kernel/random/boot_id");
   private static final Path NAME_SPACE = Path.of("/proc/self/ns/pid");
 
@@ -63,23 +51,11 @@ final class FileMembers {
     this.worldSize = worldSize;
     this.recent = recent;
     this.time = time;
-    self = MEMBER + name(time);
+    self = FileLog.MEMBER + name(time);
   }
 
   private static String name(Time time) {
     return HexFormat.of().toHexDigits(time.random()) + HexFormat.of().toHexDigits(time.random());
-  }
-
-  /** Tells whether a file begins as every store file does, as far as it goes. */
-  static boolean isBegun(byte[] content) {
-    int length = Math.min(content.length, BEGINNING.length);
-    return Arrays.equals(content, 0, length, BEGINNING, 0, length);
-  }
-
-  /** Tells whether a rank of PyTorch may have the file open. */
-  static boolean haveForeigners(Map<String, byte[]> values) {
-    long members = values.keySet().stream().filter(key -> key.startsWith(MEMBER)).count();
-    return number(values, REFERENCES) > members;
   }
 
   /** Refuses a file of a former run; the file is locked. */
@@ -90,7 +66,7 @@ final class FileMembers {
     boolean others = false;
     String dead = "";
     for (Map.Entry<String, byte[]> entry : values.entrySet()) {
-      if (entry.getKey().startsWith(MEMBER)) {
+      if (entry.getKey().startsWith(FileLog.MEMBER)) {
         Member member = Member.parse(new String(entry.getValue(), StandardCharsets.UTF_8));
         if (!member.host.equals(Member.hostOfThisProcess(time))) {
           others = true;
@@ -104,8 +80,8 @@ final class FileMembers {
     if (!dead.isEmpty()) {
       throw stale(dead + " had it open and has died");
     }
-    long finished = number(values, FINISHED);
-    boolean open = others || haveForeigners(values);
+    long finished = FileLog.number(values, FINISHED);
+    boolean open = others || FileLog.haveForeigners(values);
     if (!open && (worldSize == 0 || finished >= worldSize || finished == 0)) {
       throw stale("all processes that had it open have closed it");
     }
@@ -124,14 +100,9 @@ final class FileMembers {
             .formatted(path, why));
   }
 
-  private static long number(Map<String, byte[]> values, String key) {
-    byte[] text = values.get(key);
-    return text == null ? 0 : Decimal.parse(key, text);
-  }
-
   /** Counts this process in. */
   void join(FileLog.Changes changes) {
-    changes.add(REFERENCES, 1);
+    changes.add(FileLog.REFERENCES, 1);
     changes.set(self, Member.ofThisProcess(time).toString().getBytes(StandardCharsets.UTF_8));
   }
 
@@ -140,7 +111,7 @@ final class FileMembers {
    */
   boolean leave(FileLog.Changes changes) {
     long finished = changes.add(FINISHED, 1);
-    long open = changes.add(REFERENCES, -1);
+    long open = changes.add(FileLog.REFERENCES, -1);
     changes.delete(self);
     return open == 0 && worldSize > 0 && finished >= worldSize;
   }

@@ -57,8 +57,8 @@ public final class FileStoreProvider implements StoreProvider {
   /** Deletes what an earlier attempt left, unless it is not a store file. */
   private static void deleteLeftover(Path file) {
     try (InputStream content = Files.newInputStream(file)) {
-      byte[] begin = content.readNBytes(FileMembers.BEGINNING_BYTES);
-      if (begin.length == FileMembers.BEGINNING_BYTES && FileMembers.isBegun(begin)) {
+      byte[] begin = content.readNBytes(FileLog.BEGINNING_BYTES);
+      if (begin.length == FileLog.BEGINNING_BYTES && FileLog.isBegun(begin)) {
         Files.delete(file);
       }
     } catch (NoSuchFileException e) {
