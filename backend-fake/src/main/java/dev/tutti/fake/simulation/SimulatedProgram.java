@@ -50,12 +50,7 @@ public final class SimulatedProgram {
 
   /** Returns why this JVM cannot simulate: it was started without an option; empty if it can. */
   public static Optional<String> unusableReason() {
-    Module own = SimulatedProgram.class.getModule();
-    return Object.class.getModule().isOpen("java.lang", own)
-        ? Optional.empty()
-        : Optional.of(
-            "a simulation needs the JVM option --add-opens=java.base/java.lang="
-                + (own.isNamed() ? own.getName() : "ALL-UNNAMED"));
+    return SimulatedScheduler.unusableReason();
   }
 
   /**

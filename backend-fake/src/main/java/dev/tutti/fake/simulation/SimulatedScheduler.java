@@ -5,6 +5,7 @@ import java.util.Arrays;
 import java.util.Collections;
 import java.util.Comparator;
 import java.util.List;
+import java.util.Optional;
 import java.util.PriorityQueue;
 import java.util.Queue;
 import java.util.SplittableRandom;
@@ -96,7 +97,7 @@ final class SimulatedScheduler {
    * @throws IllegalStateException if this JVM cannot simulate
    */
   SimulatedScheduler(long seed) {
-    SimulatedProgram.unusableReason()
+    unusableReason()
         .ifPresent(
             reason -> {
               throw new IllegalStateException(reason);
@@ -109,6 +110,16 @@ final class SimulatedScheduler {
     for (int i = 0; i < CHANGES; i++) {
       changes[i] = random.nextLong(CHANGES_WITHIN);
     }
+  }
+
+  /** Returns why this JVM cannot simulate; empty if it can. */
+  static Optional<String> unusableReason() {
+    Module own = SimulatedScheduler.class.getModule();
+    return Object.class.getModule().isOpen("java.lang", own)
+        ? Optional.empty()
+        : Optional.of(
+            "a simulation needs the JVM option --add-opens=java.base/java.lang="
+                + (own.isNamed() ? own.getName() : "ALL-UNNAMED"));
   }
 
   long nowNanos() {
