@@ -12,8 +12,8 @@ final class RankPlace {
   private RankPlace() {}
 
   /**
-   * Returns where a rank's own code stands; empty if the rank waits in a call of its group or
-   * store, or has not begun.
+   * Returns where a rank's own code stands, or else that of its world; empty if the rank waits in a
+   * call of its group or store.
    *
    * @param stack the stack of the rank's thread
    */
@@ -21,10 +21,7 @@ final class RankPlace {
     if (Arrays.stream(stack).anyMatch(frame -> isOf(CALLS, frame))) {
       return Optional.empty();
     }
-    return Arrays.stream(stack)
-        .filter(frame -> !isOf(JDK, frame))
-        .findFirst()
-        .filter(frame -> !frame.getClassName().equals(WorldRun.class.getName()));
+    return Arrays.stream(stack).filter(frame -> !isOf(JDK, frame)).findFirst();
   }
 
   private static boolean isOf(List<String> packages, StackTraceElement frame) {

@@ -259,6 +259,7 @@ final class WorldRun<T> {
       String name = text.isEmpty() ? "; in no call of Tutti: rank " : ", rank ";
       int self = rank;
       RankPlace.outsideOfCalls(threads[rank].getStackTrace())
+          .filter(place -> !place.getClassName().equals(getClass().getName()))
           .ifPresent(place -> text.append(name).append(self).append(" at ").append(place));
     }
     return text.toString();
