@@ -3,6 +3,7 @@ package dev.tutti.cpu;
 import dev.tutti.DType;
 import dev.tutti.ReduceOp;
 import dev.tutti.cpu.reduce.ElementBlock;
+import dev.tutti.cpu.reduce.ElementBlocks;
 import dev.tutti.cpu.reduce.MeanScale;
 import java.lang.foreign.MemorySegment;
 import org.jspecify.annotations.Nullable;
@@ -212,8 +213,8 @@ public final class HostReducer {
     boolean isMean = kind == ReduceOp.Kind.AVG;
     ElementBlock block =
         isMean
-            ? ElementBlock.ofMean(dtype.toReal(), inputs.length)
-            : ElementBlock.of(kind, dtype.toReal());
+            ? ElementBlocks.ofMean(dtype.toReal(), inputs.length)
+            : ElementBlocks.of(kind, dtype.toReal());
     long bytes = Math.multiplyExact(count, dtype.byteSize());
     check("out", out, outOffset, bytes);
     for (int i = 0; i < inputs.length; i++) {
@@ -316,7 +317,7 @@ public final class HostReducer {
 
   private static ElementBlock block(ReduceOp.Kind kind, DType dtype) {
     check(kind, dtype);
-    return ElementBlock.of(kind, dtype.toReal());
+    return ElementBlocks.of(kind, dtype.toReal());
   }
 
   private static void check(ReduceOp.Kind kind, DType dtype) {

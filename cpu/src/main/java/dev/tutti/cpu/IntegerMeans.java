@@ -2,6 +2,7 @@ package dev.tutti.cpu;
 
 import dev.tutti.DType;
 import dev.tutti.Tensor;
+import dev.tutti.cpu.reduce.ElementBlocks;
 import dev.tutti.cpu.reduce.IntegerMeanBlock;
 import java.lang.foreign.MemorySegment;
 
@@ -42,7 +43,7 @@ public final class IntegerMeans {
    * @param offset the offset of the first byte in {@code wide}
    */
   public static void widen(Tensor tensor, MemorySegment wide, long offset) {
-    IntegerMeanBlock block = IntegerMeanBlock.of(tensor.dtype(), 1);
+    IntegerMeanBlock block = ElementBlocks.ofIntegerMean(tensor.dtype(), 1);
     long wideBytes = 8L * wideCount(tensor.dtype());
     int unit = tensor.dtype().byteSize();
     int step = block.capacity() / unit;
@@ -61,7 +62,7 @@ public final class IntegerMeans {
    * @param ranks the number of elements in each sum
    */
   public static void narrow(MemorySegment wide, Tensor tensor, int ranks) {
-    IntegerMeanBlock block = IntegerMeanBlock.of(tensor.dtype(), ranks);
+    IntegerMeanBlock block = ElementBlocks.ofIntegerMean(tensor.dtype(), ranks);
     long wideBytes = 8L * wideCount(tensor.dtype());
     int unit = tensor.dtype().byteSize();
     int step = block.capacity() / unit;

@@ -7,7 +7,7 @@ import static org.junit.jupiter.params.provider.Arguments.arguments;
 import dev.tutti.DType;
 import dev.tutti.ReduceOp.Kind;
 import dev.tutti.Tensor;
-import dev.tutti.cpu.reduce.ElementBlock;
+import dev.tutti.cpu.reduce.ElementBlocks;
 import dev.tutti.cpu.reduce.ScalarReduction;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -74,7 +74,7 @@ class HostReducerTest {
   void everyLengthAndOffsetGivesWhatAPlainLoopGives(DType dtype, Kind kind) {
     Random random = new Random(dtype.label().hashCode() * 31L + kind.name().hashCode());
     int unit = dtype.byteSize();
-    int block = ElementBlock.of(kind, dtype.toReal()).capacity() / unit;
+    int block = ElementBlocks.of(kind, dtype.toReal()).capacity() / unit;
     int[] lengths = {0, 1, 2, 3, 5, 8, 31, block - 1, block, block + 1, 2 * block + 3};
     for (int count : lengths) {
       for (int offset : new int[] {0, 1, 3, 7}) {

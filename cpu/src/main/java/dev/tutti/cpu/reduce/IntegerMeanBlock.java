@@ -28,16 +28,6 @@ public abstract sealed class IntegerMeanBlock extends ElementBlock {
     return dtype == DType.INT64 ? new OfLongs() : new OfSmall(dtype);
   }
 
-  /**
-   * Returns this thread's block.
-   *
-   * @param dtype an integer type
-   * @param inputs the number of inputs of the mean, at least 1
-   */
-  public static IntegerMeanBlock of(DType dtype, int inputs) {
-    return (IntegerMeanBlock) ofMean(dtype, inputs);
-  }
-
   /** Copies the sums to memory: a double for each element, or two longs for one of 64 bits. */
   public abstract void storeSums(MemorySegment memory, long offset, int count);
 

@@ -4,6 +4,7 @@ import dev.tutti.DType;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.cpu.reduce.ElementBlock;
+import dev.tutti.cpu.reduce.ElementBlocks;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
 
@@ -15,7 +16,7 @@ final class LongRows extends SparseRows {
   private final long rowBytes;
 
   LongRows(DType real, List<Tensor> tensors, SparseKeys keys, long rowBytes) {
-    block = ElementBlock.of(ReduceOp.Kind.SUM, real);
+    block = ElementBlocks.of(ReduceOp.Kind.SUM, real);
     this.keys = keys;
     values = tensors.stream().map(each -> each.values().segment()).toArray(MemorySegment[]::new);
     this.rowBytes = rowBytes;
