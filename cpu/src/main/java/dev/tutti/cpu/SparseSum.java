@@ -2,6 +2,7 @@ package dev.tutti.cpu;
 
 import dev.tutti.DType;
 import dev.tutti.Tensor;
+import dev.tutti.cpu.sparse.PlaceOrder;
 import dev.tutti.cpu.sparse.SparseKeys;
 import dev.tutti.cpu.sparse.SparsePlaces;
 import dev.tutti.cpu.sparse.SparseRows;
@@ -49,7 +50,7 @@ public final class SparseSum {
     Tensor model = tensors.get(0);
     long[] shape = model.shape();
     int sparseDims = (int) model.indices().size(0);
-    SparsePlaces places = keys.isAscending() ? null : SparsePlaces.of(keys);
+    SparsePlaces places = keys.isAscending() ? null : PlaceOrder.of(keys);
     int count = places == null ? keys.count() : places.count();
     Tensor indices = Tensor.allocate(DType.INT64, sparseDims, count);
     long[] valueShape = model.values().shape();
@@ -59,7 +60,7 @@ public final class SparseSum {
       join(tensors, keys, indices, sums);
     } else {
       places.writeIndices(indices.segment(), Arrays.copyOf(shape, sparseDims));
-      SparseRows.of(tensors, keys).sum(places, sums.segment());
+      SparseRows.sum(tensors, keys, places, sums.segment());
     }
     return Tensor.sparse(indices, sums, shape);
   }

@@ -9,7 +9,7 @@ import java.lang.foreign.MemorySegment;
 import java.util.List;
 
 /** Adds rows in place, a block of each at a time; a row that is alone at its place is copied. */
-final class LongRows extends SparseRows {
+final class LongRows {
   private final ElementBlock block;
   private final SparseKeys keys;
   private final MemorySegment[] values;
@@ -22,8 +22,8 @@ final class LongRows extends SparseRows {
     this.rowBytes = rowBytes;
   }
 
-  @Override
-  public void sum(SparsePlaces places, MemorySegment sums) {
+  /** Adds the rows, and writes the sums as one row for each place. */
+  void sum(SparsePlaces places, MemorySegment sums) {
     int[] order = places.order();
     int[] starts = places.starts();
     int place = 0;

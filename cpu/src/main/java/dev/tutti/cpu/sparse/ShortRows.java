@@ -1,6 +1,5 @@
 package dev.tutti.cpu.sparse;
 
-import dev.tutti.DType;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
@@ -10,7 +9,7 @@ import java.lang.foreign.ValueLayout;
  *
  * @param <A> the type of the arrays of elements
  */
-abstract class ShortRows<A> extends SparseRows {
+abstract class ShortRows<A> {
   /** The number of sums that are computed before they are written. */
   static final int BLOCK = 1024;
 
@@ -34,23 +33,8 @@ abstract class ShortRows<A> extends SparseRows {
     this.layout = layout;
   }
 
-  static ShortRows<?> of(DType dtype, int length, int count) {
-    return switch (dtype) {
-      case FLOAT32 -> new FloatRows.Float32(length, count);
-      case FLOAT64 -> new FloatRows.Float64(length, count);
-      case FLOAT16 -> new FloatRows.Float16(length, count);
-      case BFLOAT16 -> new FloatRows.Bfloat16(length, count);
-      case INT64 -> new IntegerRows.Int64(length, count);
-      case INT32 -> new IntegerRows.Int32(length, count);
-      case INT16 -> new IntegerRows.Int16(length, count);
-      case INT8, UINT8 -> new IntegerRows.Int8(length, count);
-      case BOOL -> new IntegerRows.Bool(length, count);
-      default -> throw new IllegalArgumentException(dtype.label() + " cannot be reduced");
-    };
-  }
-
-  @Override
-  public final void sum(SparsePlaces places, MemorySegment memory) {
+  /** Adds the rows, and writes the sums as one row for each place. */
+  final void sum(SparsePlaces places, MemorySegment memory) {
     int step = BLOCK / Math.max(1, length);
     for (int done = 0; done < places.count(); done += step) {
       int end = Math.min(places.count(), done + step);

@@ -5,21 +5,26 @@ import dev.tutti.Tensor;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
 
-/** Adds the rows of values of sparse tensors that are at the same place. */
-public abstract class SparseRows {
+/** The sums of those rows of values of sparse tensors that are at the same place. */
+public final class SparseRows {
   /**
    * The maximum number of elements in a row that are added one by one; for longer rows, blocks are
    * faster.
    */
   private static final int SHORT = 8;
 
+  private SparseRows() {}
+
   /**
-   * Prepares the rows of tensors, whose type must be reducible.
+   * Adds the rows of tensors, whose type must be reducible.
    *
    * @param tensors the tensors, which must match
    * @param keys the keys of the tensors
+   * @param places the rows at each place
+   * @param sums the sums, written as one row for each place
    */
-  public static SparseRows of(List<Tensor> tensors, SparseKeys keys) {
+  public static void sum(
+      List<Tensor> tensors, SparseKeys keys, SparsePlaces places, MemorySegment sums) {
     Tensor model = tensors.get(0).values();
     DType dtype = model.dtype();
     DType real = dtype.toReal();
@@ -28,21 +33,29 @@ public abstract class SparseRows {
       length *= model.size(d);
     }
     if (length > SHORT || length * keys.count() > Integer.MAX_VALUE - 8) {
-      return new LongRows(real, tensors, keys, length * real.byteSize());
+      new LongRows(real, tensors, keys, length * real.byteSize()).sum(places, sums);
+      return;
     }
-    ShortRows<?> rows = ShortRows.of(real, (int) length, keys.count());
+    ShortRows<?> rows = shortRows(real, (int) length, keys.count());
     for (int t = 0; t < tensors.size(); t++) {
       int count = (int) length * (keys.start(t + 1) - keys.start(t));
       rows.read(tensors.get(t).values().segment(), (int) length * keys.start(t), count);
     }
-    return rows;
+    rows.sum(places, sums);
   }
 
-  /**
-   * Adds the rows.
-   *
-   * @param places the rows at each place
-   * @param sums the sums, written as one row for each place
-   */
-  public abstract void sum(SparsePlaces places, MemorySegment sums);
+  private static ShortRows<?> shortRows(DType dtype, int length, int count) {
+    return switch (dtype) {
+      case FLOAT32 -> new FloatRows.Float32(length, count);
+      case FLOAT64 -> new FloatRows.Float64(length, count);
+      case FLOAT16 -> new FloatRows.Float16(length, count);
+      case BFLOAT16 -> new FloatRows.Bfloat16(length, count);
+      case INT64 -> new IntegerRows.Int64(length, count);
+      case INT32 -> new IntegerRows.Int32(length, count);
+      case INT16 -> new IntegerRows.Int16(length, count);
+      case INT8, UINT8 -> new IntegerRows.Int8(length, count);
+      case BOOL -> new IntegerRows.Bool(length, count);
+      default -> throw new IllegalArgumentException(dtype.label() + " cannot be reduced");
+    };
+  }
 }
