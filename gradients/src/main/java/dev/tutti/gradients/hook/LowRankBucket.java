@@ -1,7 +1,5 @@
 package dev.tutti.gradients.hook;
 
-import static java.lang.foreign.ValueLayout.JAVA_FLOAT_UNALIGNED;
-
 import dev.tutti.DType;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
@@ -119,15 +117,5 @@ final class LowRankBucket {
       }
       start += bytes;
     }
-  }
-
-  /** Copies elements from a float32 tensor. */
-  static void read(Tensor tensor, long start, float[] target, int count) {
-    MemorySegment.copy(tensor.segment(), JAVA_FLOAT_UNALIGNED, start * 4, target, 0, count);
-  }
-
-  /** Copies elements to a float32 tensor. */
-  static void write(float[] source, int count, Tensor tensor, long start) {
-    MemorySegment.copy(source, 0, tensor.segment(), JAVA_FLOAT_UNALIGNED, start * 4, count);
   }
 }

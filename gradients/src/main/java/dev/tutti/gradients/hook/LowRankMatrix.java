@@ -1,6 +1,9 @@
 package dev.tutti.gradients.hook;
 
+import static java.lang.foreign.ValueLayout.JAVA_FLOAT_UNALIGNED;
+
 import dev.tutti.Tensor;
+import java.lang.foreign.MemorySegment;
 import java.util.Arrays;
 
 /** A gradient viewed as an n by m matrix M, and its factors P and Q. */
@@ -57,19 +60,19 @@ final class LowRankMatrix {
   }
 
   void readP(Tensor ps) {
-    LowRankBucket.read(ps, startOfP, p, p.length);
+    read(ps, startOfP, p, p.length);
   }
 
   void writeP(Tensor ps) {
-    LowRankBucket.write(p, p.length, ps, startOfP);
+    write(p, p.length, ps, startOfP);
   }
 
   void readQ(Tensor qs) {
-    LowRankBucket.read(qs, startOfQ, q, q.length);
+    read(qs, startOfQ, q, q.length);
   }
 
   void writeQ(Tensor qs) {
-    LowRankBucket.write(q, q.length, qs, startOfQ);
+    write(q, q.length, qs, startOfQ);
   }
 
   /**
@@ -114,16 +117,16 @@ final class LowRankMatrix {
       return;
     }
     for (int i = 0; i < rows; i++) {
-      LowRankBucket.read(gradient, (long) i * columns, row, columns);
+      read(gradient, (long) i * columns, row, columns);
       MatrixLoops.addTo(error, i * columns, row, columns);
-      LowRankBucket.write(row, columns, gradient, (long) i * columns);
+      write(row, columns, gradient, (long) i * columns);
     }
   }
 
   /** Computes P = M Q. */
   void multiplyQ() {
     for (int i = 0; i < rows; i++) {
-      LowRankBucket.read(gradient, (long) i * columns, row, columns);
+      read(gradient, (long) i * columns, row, columns);
       for (int k = 0; k < rank; k++) {
         p[k * rows + i] = MatrixLoops.dot(row, q, k * columns, columns);
       }
@@ -134,7 +137,7 @@ final class LowRankMatrix {
   void multiplyP() {
     Arrays.fill(q, 0);
     for (int i = 0; i < rows; i++) {
-      LowRankBucket.read(gradient, (long) i * columns, row, columns);
+      read(gradient, (long) i * columns, row, columns);
       for (int k = 0; k < rank; k++) {
         MatrixLoops.addScaled(q, k * columns, row, 0, p[k * rows + i], columns);
       }
@@ -149,10 +152,20 @@ final class LowRankMatrix {
         MatrixLoops.addScaled(row, 0, q, k * columns, p[k * rows + i], columns);
       }
       if (error.length > 0) {
-        LowRankBucket.read(gradient, (long) i * columns, kept, columns);
+        read(gradient, (long) i * columns, kept, columns);
         MatrixLoops.subtract(kept, row, error, i * columns, columns);
       }
-      LowRankBucket.write(row, columns, gradient, (long) i * columns);
+      write(row, columns, gradient, (long) i * columns);
     }
+  }
+
+  /** Copies elements from a float32 tensor. */
+  private static void read(Tensor tensor, long start, float[] target, int count) {
+    MemorySegment.copy(tensor.segment(), JAVA_FLOAT_UNALIGNED, start * 4, target, 0, count);
+  }
+
+  /** Copies elements to a float32 tensor. */
+  private static void write(float[] source, int count, Tensor tensor, long start) {
+    MemorySegment.copy(source, 0, tensor.segment(), JAVA_FLOAT_UNALIGNED, start * 4, count);
   }
 }
