@@ -6,7 +6,6 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreException;
 import dev.tutti.aeron.driver.DriverDirectory;
-import dev.tutti.aeron.driver.EmbeddedDriver;
 import dev.tutti.contracts.Sampled;
 import dev.tutti.store.JobToken;
 import dev.tutti.testkit.Tmpfs;
@@ -94,7 +93,7 @@ class SharedMemoryTest {
             long kilobytes = kilobytes();
             assertThat(kilobytes)
                 .isLessThanOrEqualTo(
-                    (EmbeddedDriver.DRIVER_BYTES + EmbeddedDriver.SESSION_BYTES) >> 10);
+                    (DriverDirectory.DRIVER_BYTES + DriverDirectory.SESSION_BYTES) >> 10);
           }
           assertThat(directory).isEmptyDirectory();
         });
@@ -120,7 +119,7 @@ class SharedMemoryTest {
             assertThat(sessions.all.get(0).add("count", 0)).isEqualTo(clients);
             assertThat(kilobytes())
                 .isLessThanOrEqualTo(
-                    (EmbeddedDriver.DRIVER_BYTES + clients * EmbeddedDriver.SESSION_BYTES) >> 10);
+                    (DriverDirectory.DRIVER_BYTES + clients * DriverDirectory.SESSION_BYTES) >> 10);
           }
           assertThat(directory).isEmptyDirectory();
         });
@@ -162,7 +161,7 @@ class SharedMemoryTest {
   /** Waits until there is room for a session: see {@link Tmpfs#close}. */
   private void awaitRoom() throws IOException, InterruptedException {
     long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(SECONDS);
-    while (Files.getFileStore(directory).getUsableSpace() < EmbeddedDriver.SESSION_BYTES) {
+    while (Files.getFileStore(directory).getUsableSpace() < DriverDirectory.SESSION_BYTES) {
       assertThat(System.nanoTime()).isLessThan(deadline);
       TimeUnit.MILLISECONDS.sleep(1);
     }

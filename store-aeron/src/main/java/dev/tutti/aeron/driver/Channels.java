@@ -8,7 +8,10 @@ import java.net.InetAddress;
 public final class Channels {
   public static final String IPC = "aeron:ipc";
 
-  private static final String TERM = "term-length=" + EmbeddedDriver.TERM_BYTES;
+  /** The length of the terms of all streams except logs, in bytes. */
+  public static final int TERM_BYTES = 64 * 1024;
+
+  private static final String TERM = "term-length=" + TERM_BYTES;
 
   private Channels() {}
 

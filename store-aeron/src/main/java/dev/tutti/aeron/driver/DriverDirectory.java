@@ -35,6 +35,12 @@ public final class DriverDirectory implements AutoCloseable {
   /** The setting that gives the folder for shared memory. */
   public static final String SETTING = "TUTTI_AERON_DIR";
 
+  /** The memory of a driver itself: its smallest counters, errors and commands. */
+  public static final long DRIVER_BYTES = 12_400L << 10;
+
+  /** The memory of a session: two streams of three terms, and a page for each. */
+  public static final long SESSION_BYTES = 2 * (3L * Channels.TERM_BYTES + 4096);
+
   static final Path SHARED_MEMORY = Path.of("/dev/shm");
 
   private static final Logger LOG = System.getLogger(LogNames.CLIENT);
@@ -163,7 +169,7 @@ public final class DriverDirectory implements AutoCloseable {
    * @throws StoreException describing what to do
    */
   void requireRoom() throws IOException {
-    requireRoom(Objects.requireNonNull(path.getParent()), EmbeddedDriver.SESSION_BYTES);
+    requireRoom(Objects.requireNonNull(path.getParent()), SESSION_BYTES);
   }
 
   /** Returns the driver's own folder. */

@@ -39,7 +39,6 @@ public final class EmbeddedDriver implements AutoCloseable {
   /** The setting that selects the media driver. */
   public static final String SETTING = "TUTTI_AERON_DRIVER";
 
-  public static final int TERM_BYTES = 64 * 1024;
   static final int IPC_MTU_BYTES = 4096;
 
   /** The reason to report when a client of a driver ends by itself. */
@@ -51,12 +50,6 @@ public final class EmbeddedDriver implements AutoCloseable {
   private static final long LINGER_NANOS = TimeUnit.SECONDS.toNanos(1);
   private static final int COUNTER_BYTES = 1 << 20;
   private static final int LOSS_BYTES = 1 << 20;
-
-  /** The memory of a driver itself: its smallest counters, errors and commands. */
-  public static final long DRIVER_BYTES = 12_400L << 10;
-
-  /** The memory of a session: two streams of three terms, and a page for each. */
-  public static final long SESSION_BYTES = 2 * (3L * TERM_BYTES + 4096);
 
   private final DriverDirectory directory;
   private final @Nullable MediaDriver driver;
@@ -81,7 +74,7 @@ public final class EmbeddedDriver implements AutoCloseable {
    * @throws StoreException if the driver cannot run here
    */
   public static EmbeddedDriver start(Path parent, String running, Timing timing, int sessions) {
-    return start(parent, running, timing, sessions, StreamLimits.SHORT_TERMS);
+    return start(parent, running, timing, sessions, LimitedPort.SHORT_TERMS);
   }
 
   /**
@@ -102,7 +95,8 @@ public final class EmbeddedDriver implements AutoCloseable {
       return new EmbeddedDriver(DriverDirectory.create(parent, 0), null, running, idling);
     }
     DriverDirectory directory =
-        DriverDirectory.create(parent, DRIVER_BYTES + sessions * SESSION_BYTES);
+        DriverDirectory.create(
+            parent, DriverDirectory.DRIVER_BYTES + sessions * DriverDirectory.SESSION_BYTES);
     try {
       MediaDriver driver = MediaDriver.launch(context(directory, timing, idling, limits));
       return new EmbeddedDriver(directory, driver, directory.driver(), idling);
@@ -186,9 +180,9 @@ public final class EmbeddedDriver implements AutoCloseable {
         .sharedThreadFactory(task -> daemon("tutti-md", task))
         .sharedIdleStrategy(idling)
         .asyncExecutorEnabled(false) // its thread would poll every millisecond
-        .ipcTermBufferLength(TERM_BYTES)
-        .publicationTermBufferLength(TERM_BYTES)
-        .initialWindowLength(TERM_BYTES / 2)
+        .ipcTermBufferLength(Channels.TERM_BYTES)
+        .publicationTermBufferLength(Channels.TERM_BYTES)
+        .initialWindowLength(Channels.TERM_BYTES / 2)
         .ipcMtuLength(IPC_MTU_BYTES)
         .termBufferSparseFile(false) // on a full file system, touching a hole is fatal
         .performStorageChecks(true)

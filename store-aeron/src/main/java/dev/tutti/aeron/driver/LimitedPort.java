@@ -17,6 +17,10 @@ import org.agrona.concurrent.status.AtomicCounter;
  * the driver's thread.
  */
 public class LimitedPort extends ReceiveChannelEndpoint {
+  /** The limits of a driver whose streams all have the terms of {@link Channels#out}. */
+  public static final StreamLimits SHORT_TERMS =
+      new StreamLimits(Channels.TERM_BYTES, 64, LimitedPort::new);
+
   private final StreamLimits limits;
   private final LimitedLog log;
 

@@ -6,6 +6,7 @@ import dev.tutti.store.net.LimitedLog;
 import io.aeron.driver.DataPacketDispatcher;
 import io.aeron.driver.MediaDriver;
 import io.aeron.driver.ReceiveChannelEndpointSupplier;
+import io.aeron.driver.media.ReceiveChannelEndpoint;
 import io.aeron.driver.media.UdpChannel;
 import org.agrona.concurrent.status.AtomicCounter;
 
@@ -18,13 +19,9 @@ import org.agrona.concurrent.status.AtomicCounter;
  * @param port creates the ports, which apply the limits
  */
 public record StreamLimits(int termBytes, int sessions, Port port) {
-  /** The limits of a driver whose streams all have the terms of {@link Channels#out}. */
-  public static final StreamLimits SHORT_TERMS =
-      new StreamLimits(EmbeddedDriver.TERM_BYTES, 64, LimitedPort::new);
-
   /** A creator of ports. */
   public interface Port {
-    LimitedPort create(
+    ReceiveChannelEndpoint create(
         UdpChannel channel,
         DataPacketDispatcher dispatcher,
         AtomicCounter status,

@@ -1,6 +1,7 @@
 package dev.tutti.aeron.cluster.member;
 
 import dev.tutti.StoreException;
+import dev.tutti.aeron.driver.Channels;
 import dev.tutti.aeron.driver.EmbeddedDriver;
 import dev.tutti.aeron.driver.StreamLimits;
 import dev.tutti.aeron.wire.SteadyClock;
@@ -34,8 +35,8 @@ import org.jspecify.annotations.Nullable;
 
 /** The running parts of one member: its archive, its consensus module, and the store. */
 public final class ClusterNode implements AutoCloseable {
-  private static final String IPC = "aeron:ipc?term-length=" + EmbeddedDriver.TERM_BYTES;
-  private static final String UDP = "aeron:udp?term-length=" + EmbeddedDriver.TERM_BYTES;
+  private static final String IPC = "aeron:ipc?term-length=" + Channels.TERM_BYTES;
+  private static final String UDP = "aeron:udp?term-length=" + Channels.TERM_BYTES;
   static final int LOG_TERM_BYTES = 256 * 1024;
   static final int SEGMENT_BYTES = 4 << 20;
 
@@ -196,7 +197,7 @@ public final class ClusterNode implements AutoCloseable {
         .errorHandler(endings("archive"))
         .archiveDir(folder.archive())
         .controlChannel(UDP + "|endpoint=" + members.endpoint(member, 4))
-        .controlTermBufferLength(EmbeddedDriver.TERM_BYTES)
+        .controlTermBufferLength(Channels.TERM_BYTES)
         .controlTermBufferSparse(false)
         .localControlChannel(IPC)
         .replicationChannel("aeron:udp?endpoint=" + members.anyPort(member))

@@ -1,6 +1,6 @@
 package dev.tutti.aeron.cluster.member;
 
-import dev.tutti.aeron.driver.EmbeddedDriver;
+import dev.tutti.aeron.driver.Channels;
 import io.aeron.cluster.client.AeronCluster;
 import io.aeron.cluster.codecs.AdminRequestDecoder;
 import io.aeron.cluster.codecs.ChallengeResponseDecoder;
@@ -35,8 +35,7 @@ final class IngressCheck {
    * @param length the length of the packet in bytes, at least that of a header
    */
   static int filled(DirectBuffer packet, int length) {
-    int room =
-        EmbeddedDriver.TERM_BYTES - packet.getInt(DataHeaderFlyweight.TERM_OFFSET_FIELD_OFFSET);
+    int room = Channels.TERM_BYTES - packet.getInt(DataHeaderFlyweight.TERM_OFFSET_FIELD_OFFSET);
     if (packet.getInt(0, ByteOrder.LITTLE_ENDIAN) == 0) {
       return length == HEADER ? 0 : -1;
     }

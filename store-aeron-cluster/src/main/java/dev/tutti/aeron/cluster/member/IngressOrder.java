@@ -1,6 +1,6 @@
 package dev.tutti.aeron.cluster.member;
 
-import dev.tutti.aeron.driver.EmbeddedDriver;
+import dev.tutti.aeron.driver.Channels;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
@@ -18,8 +18,8 @@ final class IngressOrder {
    * begins anew. Aeron ignores packets that end more than half a term after the last status message,
    * so they do not pass here either.
    */
-  private static final int SHIFT = Integer.numberOfTrailingZeros(EmbeddedDriver.TERM_BYTES);
-  private static final int WINDOW = EmbeddedDriver.TERM_BYTES / 2;
+  private static final int SHIFT = Integer.numberOfTrailingZeros(Channels.TERM_BYTES);
+  private static final int WINDOW = Channels.TERM_BYTES / 2;
 
   private final Map<Integer, Place> places;
 

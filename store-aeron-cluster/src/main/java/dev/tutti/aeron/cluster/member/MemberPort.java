@@ -1,6 +1,6 @@
 package dev.tutti.aeron.cluster.member;
 
-import dev.tutti.aeron.driver.EmbeddedDriver;
+import dev.tutti.aeron.driver.Channels;
 import dev.tutti.aeron.driver.LimitedPort;
 import dev.tutti.aeron.driver.StreamLimits;
 import dev.tutti.store.net.LimitedLog;
@@ -76,6 +76,6 @@ final class MemberPort extends LimitedPort {
 
   @Override
   protected int longestTerms(int stream) {
-    return stream == IngressCheck.STREAM ? EmbeddedDriver.TERM_BYTES : super.longestTerms(stream);
+    return stream == IngressCheck.STREAM ? Channels.TERM_BYTES : super.longestTerms(stream);
   }
 }

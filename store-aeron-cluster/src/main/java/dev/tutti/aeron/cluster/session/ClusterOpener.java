@@ -39,7 +39,7 @@ public final class ClusterOpener {
   private static final long TRY_NANOS = TimeUnit.SECONDS.toNanos(5);
   private static final long PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
   private static final long MOST_PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
-  private static final String INGRESS = "aeron:udp?term-length=" + EmbeddedDriver.TERM_BYTES;
+  private static final String INGRESS = "aeron:udp?term-length=" + Channels.TERM_BYTES;
 
   private final ClusterMembers members;
   private final ConnectOptions options;

@@ -2,7 +2,7 @@ package dev.tutti.aeron.cluster.member;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.tutti.aeron.driver.EmbeddedDriver;
+import dev.tutti.aeron.driver.Channels;
 import io.aeron.cluster.client.AeronCluster;
 import io.aeron.cluster.codecs.ChallengeResponseEncoder;
 import io.aeron.cluster.codecs.MessageHeaderEncoder;
@@ -119,14 +119,14 @@ class IngressCheckTest {
   void paddingFillsExactlyTheRestOfATerm() {
     byte[] answer = frame(STREAM, WHOLE, answer());
     int rest = 960;
-    int begin = EmbeddedDriver.TERM_BYTES - rest;
+    int begin = Channels.TERM_BYTES - rest;
     assertThat(filled(padding(begin, rest))).isEqualTo(rest);
     assertThat(filled(with(answer, 8, begin), padding(0, rest - answer.length))).isEqualTo(rest);
     for (int length : new int[] {-1, 0, 32, rest - 32, rest + 32, Integer.MAX_VALUE}) {
       assertThat(filled(with(answer, 8, begin), padding(0, length))).as("%d", length).isNegative();
     }
     assertThat(passes(padding(begin, rest), answer)).as("padding in the middle").isFalse();
-    byte[] last = with(answer, 8, EmbeddedDriver.TERM_BYTES - answer.length);
+    byte[] last = with(answer, 8, Channels.TERM_BYTES - answer.length);
     assertThat(filled(last)).isEqualTo(answer.length);
     assertThat(passes(last, answer)).as("beyond the end of a term").isFalse();
   }

@@ -2,7 +2,7 @@ package dev.tutti.aeron.cluster.member;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.tutti.aeron.driver.EmbeddedDriver;
+import dev.tutti.aeron.driver.Channels;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -10,7 +10,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 /** Tests which packets continue their streams. */
 class IngressOrderTest {
   private static final int SESSION = 5;
-  private static final int TERM_BYTES = EmbeddedDriver.TERM_BYTES;
+  private static final int TERM_BYTES = Channels.TERM_BYTES;
 
   private final IngressOrder order = new IngressOrder(2);
 

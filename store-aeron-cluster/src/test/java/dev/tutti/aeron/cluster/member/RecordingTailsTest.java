@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.StoreException;
+import dev.tutti.aeron.driver.Channels;
 import dev.tutti.aeron.driver.EmbeddedDriver;
 import dev.tutti.aeron.wire.SteadyClock;
 import dev.tutti.aeron.wire.Timing;
@@ -40,7 +41,7 @@ import org.junit.jupiter.api.io.TempDir;
  */
 class RecordingTailsTest {
   private static final Timing TIMING = Timing.of(Timing.DEFAULT_LEASE);
-  private static final String IPC = "aeron:ipc?term-length=" + EmbeddedDriver.TERM_BYTES;
+  private static final String IPC = "aeron:ipc?term-length=" + Channels.TERM_BYTES;
   private static final int STREAM = 9;
   private static final int HEADER = 32;
   private static final int PAGE = 4096;
