@@ -14,8 +14,17 @@ import java.util.Map;
 public abstract class Caller {
   private static final int LONGEST_REASON = 4096;
 
-  public final Map<Long, RequestHandler.Will> wills = new LinkedHashMap<>();
+  public final Map<Long, Will> wills = new LinkedHashMap<>();
   private final Map<Long, Wait> waits = new HashMap<>();
+
+  /**
+   * The will that a client leaves, to be published if it is lost.
+   *
+   * @param log the beginning of the key, which a number follows
+   * @param value the bytes
+   */
+  @SuppressWarnings("ArrayRecordComponent")
+  public record Will(String log, byte[] value) {}
 
   /** A handler that carries out requests. */
   interface Requests {

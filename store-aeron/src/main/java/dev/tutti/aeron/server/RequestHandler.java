@@ -95,8 +95,8 @@ public final class RequestHandler implements Caller.Requests {
         }
         case Protocol.CANCEL -> caller.cancel(call);
         case Protocol.WILL -> {
-          Will will = new Will(in.readKey(LONGEST_LOG), in.readValue());
-          caller.hold(call, LONE_BYTES + will.log.length() + will.value.length);
+          Caller.Will will = new Caller.Will(in.readKey(LONGEST_LOG), in.readValue());
+          caller.hold(call, LONE_BYTES + will.log().length() + will.value().length);
           caller.wills.put(call, will);
           number(caller, call, call);
         }
@@ -114,25 +114,16 @@ public final class RequestHandler implements Caller.Requests {
     }
   }
 
-  /**
-   * The will that a client leaves, to be published if it is lost.
-   *
-   * @param log the beginning of the key, which a number follows
-   * @param value the bytes
-   */
-  @SuppressWarnings("ArrayRecordComponent")
-  public record Will(String log, byte[] value) {}
-
   /** Publishes the wills of a lost client, even if the table is full, because others need them. */
-  public void execute(Collection<Will> wills) {
+  public void execute(Collection<Caller.Will> wills) {
     Map<String, Integer> next = new HashMap<>();
-    for (Will will : wills) {
-      int number = next.getOrDefault(will.log, 1);
-      while (table.get(will.log + number) != null) {
+    for (Caller.Will will : wills) {
+      int number = next.getOrDefault(will.log(), 1);
+      while (table.get(will.log() + number) != null) {
         number++;
       }
-      next.put(will.log, number + 1);
-      table.setBeyondLimit(will.log + number, will.value);
+      next.put(will.log(), number + 1);
+      table.setBeyondLimit(will.log() + number, will.value());
     }
   }
 

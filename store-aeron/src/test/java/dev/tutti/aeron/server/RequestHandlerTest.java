@@ -101,9 +101,7 @@ class RequestHandlerTest {
         .isInstanceOf(StoreException.class);
 
     full.execute(
-        List.of(
-            new RequestHandler.Will("log/", new byte[500]),
-            new RequestHandler.Will("log/", new byte[600])));
+        List.of(new Caller.Will("log/", new byte[500]), new Caller.Will("log/", new byte[600])));
 
     assertThat(full.table().get("log/1")).hasSize(500);
     assertThat(full.table().get("log/2")).hasSize(600);

@@ -165,8 +165,8 @@ class ServerAgentTest {
     Thread thread = EmbeddedDriver.daemon("agent", agent);
     ServerClient left = client(10, agent.commands());
     ServerClient lost = client(20, agent.commands());
-    left.wills.put(1L, new RequestHandler.Will("left/", new byte[1]));
-    lost.wills.put(1L, new RequestHandler.Will("lost/", new byte[1]));
+    left.wills.put(1L, new Caller.Will("left/", new byte[1]));
+    lost.wills.put(1L, new Caller.Will("lost/", new byte[1]));
     agent.add(left);
     agent.add(lost);
     peers.get(0).say(Handshake.GOODBYE);

@@ -1,6 +1,6 @@
 package dev.tutti.aeron.cluster.member;
 
-import dev.tutti.aeron.server.RequestHandler;
+import dev.tutti.aeron.server.Caller;
 import dev.tutti.aeron.wire.BodyReader;
 import dev.tutti.aeron.wire.BodyWriter;
 import dev.tutti.aeron.wire.FrameReader;
@@ -77,7 +77,7 @@ final class ClusterSnapshot {
       body.putByte(caller.dropped ? 1 : 0);
       caller.reader.save(body);
       write(cluster, writer, CALLER);
-      for (Map.Entry<Long, RequestHandler.Will> will : caller.wills.entrySet()) {
+      for (Map.Entry<Long, Caller.Will> will : caller.wills.entrySet()) {
         body.clear().putLong(client);
         body.putLong(will.getKey());
         body.putText(will.getValue().log());
@@ -156,7 +156,7 @@ final class ClusterSnapshot {
       case WILL ->
           caller(in)
               .wills
-              .put(in.readLong(), new RequestHandler.Will(in.readText(), in.readBytes()));
+              .put(in.readLong(), new Caller.Will(in.readText(), in.readBytes()));
       case SLOT -> {
         ClusterCaller caller = caller(in);
         ClusterCaller.Slot slot = slot(caller, in);
