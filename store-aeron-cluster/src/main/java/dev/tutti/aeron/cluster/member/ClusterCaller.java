@@ -2,6 +2,7 @@ package dev.tutti.aeron.cluster.member;
 
 import dev.tutti.StoreException;
 import dev.tutti.aeron.server.Caller;
+import dev.tutti.aeron.server.RequestHandler;
 import dev.tutti.aeron.wire.BodyReader;
 import dev.tutti.aeron.wire.BodyWriter;
 import dev.tutti.aeron.wire.FrameReader;
@@ -11,6 +12,7 @@ import java.nio.ByteBuffer;
 import java.util.Arrays;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.function.LongSupplier;
 import org.agrona.concurrent.AgentTerminationException;
 import org.agrona.concurrent.UnsafeBuffer;
 import org.jspecify.annotations.Nullable;
@@ -30,12 +32,21 @@ final class ClusterCaller extends Caller {
   final FrameReader reader;
   final Map<Integer, Slot> slots = new TreeMap<>();
   boolean dropped;
-  private final ClusterService service;
+  private final RequestHandler commands;
+  private final LongSupplier orders;
   private @Nullable ClusterEgress egress;
 
-  ClusterCaller(ClientSession client, ClusterService service) {
+  /**
+   * Creates a client that has made no calls.
+   *
+   * @param client its session
+   * @param commands runs its requests
+   * @param orders returns increasing numbers, for calls that wait
+   */
+  ClusterCaller(ClientSession client, RequestHandler commands, LongSupplier orders) {
     this.client = client;
-    this.service = service;
+    this.commands = commands;
+    this.orders = orders;
     this.reader = new FrameReader(session(client), this::take);
   }
 
@@ -109,17 +120,17 @@ final class ClusterCaller extends Caller {
     if (waits(slot.code)) {
       runWait(slot, body.rest());
     } else {
-      service.commands().run(this, slot.code, slot.call, body);
+      commands.run(this, slot.code, slot.call, body);
     }
   }
 
   /** Runs a call that may wait; also resumes one that was waiting when a snapshot was taken. */
   void runWait(Slot slot, byte[] request) {
     slot.request = request;
-    slot.order = service.nextOrder();
+    slot.order = orders.getAsLong();
     BodyReader body = new BodyReader().wrap(new UnsafeBuffer(request), 0, request.length);
     try {
-      service.commands().run(this, slot.code, slot.call, body);
+      commands.run(this, slot.code, slot.call, body);
     } finally {
       if (!isWaiting(slot.call)) {
         slot.request = null;

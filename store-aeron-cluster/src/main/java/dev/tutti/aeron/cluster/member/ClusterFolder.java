@@ -34,6 +34,8 @@ public final class ClusterFolder implements AutoCloseable {
    * such memory. A member therefore does not start without room for all of them.
    */
   private static final Logger LOG = System.getLogger(ClusterLogs.SERVER);
+  static final int LOG_TERM_BYTES = 256 * 1024;
+  static final int SEGMENT_BYTES = 4 << 20;
   private static final String LOCK = "lock";
   private static final String ALIVE = "alive";
   private static final String MEMBERS = "members";

@@ -37,13 +37,11 @@ import org.jspecify.annotations.Nullable;
 public final class ClusterNode implements AutoCloseable {
   private static final String IPC = "aeron:ipc?term-length=" + Channels.TERM_BYTES;
   private static final String UDP = "aeron:udp?term-length=" + Channels.TERM_BYTES;
-  static final int LOG_TERM_BYTES = 256 * 1024;
-  static final int SEGMENT_BYTES = 4 << 20;
 
   /** What holds for the channels to clients, whatever they ask for. */
   private static final String EGRESS = UDP + "|sparse=false|mtu=" + Configuration.mtuLength();
 
-  private static final String LOG_CHANNEL = "aeron:udp?term-length=" + LOG_TERM_BYTES;
+  private static final String LOG_CHANNEL = "aeron:udp?term-length=" + ClusterFolder.LOG_TERM_BYTES;
   private static final int CATALOG_BYTES = 256 * 1024;
   private static final long QUERY_NANOS = TimeUnit.SECONDS.toNanos(1);
 
@@ -57,7 +55,7 @@ public final class ClusterNode implements AutoCloseable {
 
   /** The limits of a member's driver. */
   public static final StreamLimits LIMITS =
-      new StreamLimits(LOG_TERM_BYTES, MOST_SESSIONS, MemberPort::new);
+      new StreamLimits(ClusterFolder.LOG_TERM_BYTES, MOST_SESSIONS, MemberPort::new);
 
   private static final int ERRORS_TYPE = 2971;
 
@@ -110,7 +108,9 @@ public final class ClusterNode implements AutoCloseable {
     this.token = token;
     this.mostClients = mostClients;
     this.ended = ended;
-    this.log = new MemberLog("member %d of the store cluster".formatted(member), folder::fullness);
+    this.log =
+        new MemberLog(
+            "member %d of the store cluster".formatted(member), MOST_SESSIONS, folder::fullness);
     this.idling =
         () ->
             new BackoffIdleStrategy(
@@ -204,12 +204,12 @@ public final class ClusterNode implements AutoCloseable {
         .archiveClientContext(archiveClient())
         .connectTimeoutNs(timing.livenessNanos())
         .recordingEventsEnabled(false)
-        .segmentFileLength(SEGMENT_BYTES)
+        .segmentFileLength(ClusterFolder.SEGMENT_BYTES)
         // A segment at once: where the last fragment ends a part that was read, Aeron looks for
         // it before the memory of the next part.
-        .fileIoMaxLength(SEGMENT_BYTES)
+        .fileIoMaxLength(ClusterFolder.SEGMENT_BYTES)
         .catalogCapacity(CATALOG_BYTES)
-        .lowStorageSpaceThreshold(SEGMENT_BYTES)
+        .lowStorageSpaceThreshold(ClusterFolder.SEGMENT_BYTES)
         .threadingMode(ArchiveThreadingMode.SHARED)
         .threadFactory(threads("tutti-ak-archive", context::close))
         .idleStrategySupplier(idling);

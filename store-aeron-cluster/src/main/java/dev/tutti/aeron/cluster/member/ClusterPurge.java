@@ -60,7 +60,7 @@ final class ClusterPurge {
     long start = archive.getStartPosition(recording);
     long first =
         AeronArchive.segmentFileBasePosition(
-            start, position, ClusterNode.LOG_TERM_BYTES, ClusterNode.SEGMENT_BYTES);
+            start, position, ClusterFolder.LOG_TERM_BYTES, ClusterFolder.SEGMENT_BYTES);
     if (first > start) {
       archive.purgeSegments(recording, first);
     }

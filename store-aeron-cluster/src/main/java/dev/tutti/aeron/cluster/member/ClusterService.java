@@ -46,9 +46,9 @@ final class ClusterService implements ClusteredService {
     return commands;
   }
 
-  /** Returns increasing numbers, for calls that wait. */
-  long nextOrder() {
-    return ++orders;
+  /** Returns a writer and reader of this state. */
+  ClusterSnapshot state() {
+    return new ClusterSnapshot(commands.table(), callers, this::add);
   }
 
   /** Returns the log position of the last snapshot. */
@@ -78,7 +78,7 @@ final class ClusterService implements ClusteredService {
   public void onStart(Cluster here, @Nullable Image snapshot) {
     cluster = here;
     if (snapshot != null) {
-      orEnd(() -> new ClusterSnapshot(this).load(here, snapshot));
+      orEnd(() -> state().load(here, snapshot));
       snapshotPosition = here.logPosition();
     }
   }
@@ -94,8 +94,8 @@ final class ClusterService implements ClusteredService {
         });
   }
 
-  ClusterCaller add(ClientSession client) {
-    ClusterCaller caller = new ClusterCaller(client, this);
+  private ClusterCaller add(ClientSession client) {
+    ClusterCaller caller = new ClusterCaller(client, commands, () -> ++orders);
     callers.put(client.id(), caller);
     clients = callers.size();
     return caller;
@@ -151,7 +151,7 @@ final class ClusterService implements ClusteredService {
 
   @Override
   public void onTakeSnapshot(ExclusivePublication snapshot) {
-    orEnd(() -> new ClusterSnapshot(this).save(cluster(), snapshot));
+    orEnd(() -> state().save(cluster(), snapshot));
     snapshotPosition = cluster().logPosition();
   }
 

@@ -17,6 +17,7 @@ import java.util.Comparator;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /** The writer and reader of snapshots of a member's state. */
@@ -39,12 +40,26 @@ final class ClusterSnapshot {
   /** Room for the longest body of a request, and for what a record adds to it. */
   private static final int MAX_RECORD_BYTES = Protocol.MAX_BODY_BYTES + 1024;
 
-  private final ClusterService service;
+  private final KeyTable table;
+  private final Map<Long, ClusterCaller> callers;
+  private final Function<ClientSession, ClusterCaller> add;
   private final BodyWriter body = new BodyWriter(MAX_RECORD_BYTES);
   private boolean ended;
 
-  ClusterSnapshot(ClusterService service) {
-    this.service = service;
+  /**
+   * Creates a writer and reader of one state.
+   *
+   * @param table the keys and queues
+   * @param callers the clients, by session
+   * @param add adds a client
+   */
+  ClusterSnapshot(
+      KeyTable table,
+      Map<Long, ClusterCaller> callers,
+      Function<ClientSession, ClusterCaller> add) {
+    this.table = table;
+    this.callers = callers;
+    this.add = add;
   }
 
   @SuppressWarnings("ArrayRecordComponent")
@@ -56,7 +71,6 @@ final class ClusterSnapshot {
   }
 
   void save(Cluster cluster, FrameWriter writer) {
-    KeyTable table = service.commands().table();
     for (String key : table.keys()) {
       body.clear().putText(key);
       body.putBytes(Objects.requireNonNull(table.get(key)));
@@ -70,7 +84,7 @@ final class ClusterSnapshot {
       }
     }
     List<Waiting> waiting = new ArrayList<>();
-    for (Map.Entry<Long, ClusterCaller> entry : service.callers.entrySet()) {
+    for (Map.Entry<Long, ClusterCaller> entry : callers.entrySet()) {
       long client = entry.getKey();
       ClusterCaller caller = entry.getValue();
       body.clear().putLong(client);
@@ -143,20 +157,17 @@ final class ClusterSnapshot {
   }
 
   private void take(Cluster cluster, int record, BodyReader in) {
-    KeyTable table = service.commands().table();
     switch (record) {
       case KEY -> table.set(in.readText(), in.readBytes());
       case QUEUED -> table.push(in.readText(), in.readBytes());
       case CALLER -> {
         ClientSession client = cluster.getClientSession(in.readLong());
-        ClusterCaller caller = service.add(Objects.requireNonNull(client));
+        ClusterCaller caller = add.apply(Objects.requireNonNull(client));
         caller.dropped = in.readByte() != 0;
         caller.reader.restore(in);
       }
       case WILL ->
-          caller(in)
-              .wills
-              .put(in.readLong(), new Caller.Will(in.readText(), in.readBytes()));
+          caller(in).wills.put(in.readLong(), new Caller.Will(in.readText(), in.readBytes()));
       case SLOT -> {
         ClusterCaller caller = caller(in);
         ClusterCaller.Slot slot = slot(caller, in);
@@ -173,7 +184,7 @@ final class ClusterSnapshot {
   }
 
   private ClusterCaller caller(BodyReader in) {
-    @Nullable ClusterCaller caller = service.callers.get(in.readLong());
+    @Nullable ClusterCaller caller = callers.get(in.readLong());
     return Objects.requireNonNull(caller);
   }
 

@@ -24,6 +24,7 @@ final class MemberLog {
   private static final int BYTES = 64 << 10;
 
   private final String member;
+  private final int sessions;
   private final Supplier<String> fullness;
   private final LimitedLog log = new LimitedLog(LOG, Time.SYSTEM);
   private int refused;
@@ -42,10 +43,12 @@ final class MemberLog {
    * Creates a log.
    *
    * @param member the name of the member
+   * @param sessions how many sessions the member allows
    * @param fullness says that the member's disk is full, or nothing
    */
-  MemberLog(String member, Supplier<String> fullness) {
+  MemberLog(String member, int sessions, Supplier<String> fullness) {
     this.member = member;
+    this.sessions = sessions;
     this.fullness = fullness;
   }
 
@@ -85,7 +88,7 @@ final class MemberLog {
           "sessions",
           "",
           "%s refused %d sessions: it has as many as it allows (%d)"
-              .formatted(member, all.get() - refused, ClusterNode.MOST_SESSIONS));
+              .formatted(member, all.get() - refused, sessions));
       refused = all.get();
     }
     log.tick();

@@ -142,7 +142,8 @@ class ClusterServiceTest {
   private void restart() {
     List<byte[]> frames = new ArrayList<>();
     boolean[] full = {true};
-    new ClusterSnapshot(service)
+    service
+        .state()
         .save(
             cluster(),
             new FrameWriter(
@@ -157,7 +158,7 @@ class ClusterServiceTest {
                 FRAME,
                 0));
     service = new ClusterService();
-    FrameReader reader = new ClusterSnapshot(service).reader(cluster());
+    FrameReader reader = service.state().reader(cluster());
     frames.forEach(frame -> reader.onFragment(new UnsafeBuffer(frame), 0, frame.length, null));
   }
 
@@ -432,7 +433,8 @@ class ClusterServiceTest {
     ClusterCaller caller = Objects.requireNonNull(service.callers.get(1L));
     Objects.requireNonNull(caller.slots.get(0)).answer = new byte[Protocol.MAX_BODY_BYTES];
     int[] longest = {0};
-    new ClusterSnapshot(service)
+    service
+        .state()
         .save(
             cluster(),
             new FrameWriter(
@@ -445,7 +447,7 @@ class ClusterServiceTest {
     assertThat(longest[0]).isGreaterThan(Protocol.MAX_BODY_BYTES);
 
     // The header of such a record; the rest need not come.
-    FrameReader reader = new ClusterSnapshot(service).reader(cluster());
+    FrameReader reader = service.state().reader(cluster());
     new FrameWriter(
             (header, body, at, bytes) -> {
               byte[] frame = frame(header, body, at, bytes);

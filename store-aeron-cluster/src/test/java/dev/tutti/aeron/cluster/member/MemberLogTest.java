@@ -10,7 +10,7 @@ import org.junit.jupiter.api.Test;
 
 /** Tests what a member logs of errors and of refused sessions. */
 class MemberLogTest {
-  private final MemberLog log = new MemberLog("member 0", () -> "");
+  private final MemberLog log = new MemberLog("member 0", 640, () -> "");
 
   private void refuse(int count) {
     for (int i = 0; i < count; i++) {

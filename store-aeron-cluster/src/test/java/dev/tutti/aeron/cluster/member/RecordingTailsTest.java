@@ -81,7 +81,7 @@ class RecordingTailsTest {
             .archiveClientContext(
                 new AeronArchive.Context().controlResponseChannel("aeron:udp?endpoint=127.0.0.1:0"))
             .recordingEventsEnabled(false)
-            .segmentFileLength(ClusterNode.SEGMENT_BYTES)
+            .segmentFileLength(ClusterFolder.SEGMENT_BYTES)
             .catalogCapacity(64 * 1024)
             .recordChecksum(checksum)
             .threadingMode(ArchiveThreadingMode.SHARED)
@@ -170,7 +170,7 @@ class RecordingTailsTest {
         .hasMessageContaining("potentially incomplete last fragment");
     Files.delete(copy.resolve("archive-mark.dat"));
     RecordingTails.mend(copy);
-    assertThat(Files.size(copy.resolve("0-0.rec"))).isEqualTo(ClusterNode.SEGMENT_BYTES);
+    assertThat(Files.size(copy.resolve("0-0.rec"))).isEqualTo(ClusterFolder.SEGMENT_BYTES);
     assertThat(stop(copy)).isEqualTo(FIRST + HEADER);
   }
 
