@@ -232,7 +232,7 @@ final class HostRendezvous {
       try {
         results[i] = HostResult.read(published.get(i), peers[i], context.size());
       } catch (IllegalArgumentException e) {
-        throw unreadable(context, peers[i], e);
+        throw HostSearch.unreadable(context, peers[i], e);
       }
     }
     return results;
@@ -260,21 +260,6 @@ final class HostRendezvous {
               + e.getMessage(),
           e);
     }
-  }
-
-  /** Returns the exception to throw if a rank published data that no Tutti rank publishes. */
-  static RendezvousException unreadable(
-      BackendContext context, int peer, IllegalArgumentException cause) {
-    return new RendezvousException(
-        "rank "
-            + context.rank()
-            + " of group "
-            + context.group()
-            + " cannot read what rank "
-            + peer
-            + " published to share memory: "
-            + cause.getMessage(),
-        cause);
   }
 
   private void report(HostResult[] results) {

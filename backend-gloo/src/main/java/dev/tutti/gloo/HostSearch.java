@@ -91,8 +91,23 @@ record HostSearch(@Nullable HostProbeFile probe, int leader, int[] members, Stri
     try {
       return HostOffer.read(bytes);
     } catch (IllegalArgumentException e) {
-      throw HostRendezvous.unreadable(context, peer, e);
+      throw unreadable(context, peer, e);
     }
+  }
+
+  /** Returns the exception to throw if a rank published data that no Tutti rank publishes. */
+  static RendezvousException unreadable(
+      BackendContext context, int peer, IllegalArgumentException cause) {
+    return new RendezvousException(
+        "rank "
+            + context.rank()
+            + " of group "
+            + context.group()
+            + " cannot read what rank "
+            + peer
+            + " published to share memory: "
+            + cause.getMessage(),
+        cause);
   }
 
   private static boolean isSeen(HostOffer offer, long budget, Path directory) {

@@ -33,8 +33,6 @@ import org.jspecify.annotations.Nullable;
  * with PyTorch ranks as PyTorch's {@code ProcessGroupGloo} does, message for message.
  */
 public class SocketBackend extends GlooBackend {
-  static final String DIRECT_PATH = "gloo/sockets/direct";
-
   private final Transport transport;
   private final AlgorithmTable table;
   private final boolean asPytorch;
@@ -205,21 +203,21 @@ public class SocketBackend extends GlooBackend {
   @Override
   public void gather(Operation op, List<Tensor> outputs, Tensor input, int root) throws Exception {
     int tag = next(Signature.of(OpType.GATHER, input.dtype(), root, input.byteSize()));
-    op.took(DIRECT_PATH);
+    op.took(Wire.DIRECT_PATH);
     gather.run(op, tag, outputs, input, root);
   }
 
   @Override
   public void scatter(Operation op, Tensor output, List<Tensor> inputs, int root) throws Exception {
     int tag = next(Signature.of(OpType.SCATTER, output.dtype(), root, output.byteSize()));
-    op.took(DIRECT_PATH);
+    op.took(Wire.DIRECT_PATH);
     scatter.run(op, tag, output, inputs, root);
   }
 
   @Override
   public void allToAll(Operation op, List<Tensor> outputs, List<Tensor> inputs) throws Exception {
     int tag = next(Signature.of(OpType.ALL_TO_ALL, inputs.get(0).dtype(), 0, 0));
-    op.took(DIRECT_PATH);
+    op.took(Wire.DIRECT_PATH);
     allToAll.run(op, tag, outputs, inputs);
   }
 

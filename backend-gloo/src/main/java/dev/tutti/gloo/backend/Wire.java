@@ -12,6 +12,8 @@ import dev.tutti.spi.Operation;
  * and one barrier.
  */
 public final class Wire {
+  static final String DIRECT_PATH = "gloo/sockets/direct";
+
   private final Transport transport;
   private final UserMessages messages;
   private final MonitoredBarrier monitoredBarrier;
@@ -56,7 +58,7 @@ public final class Wire {
   void monitoredBarrier(Operation op, boolean waitAllRanks) throws Exception {
     int tag = next(Signature.of(OpType.MONITORED_BARRIER));
     nextTag++;
-    op.took(SocketBackend.DIRECT_PATH);
+    op.took(DIRECT_PATH);
     monitoredBarrier.run(op, tag, waitAllRanks);
   }
 }
