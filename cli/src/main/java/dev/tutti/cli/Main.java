@@ -147,7 +147,10 @@ public final class Main implements Runnable {
                     GivenNames.in(
                         message, sub.getCommandSpec(), parsed.originalArgs(), environment)));
     line.setParameterExceptionHandler(
-        (failure, arguments) -> Misuse.report(failure, arguments, environment));
+        (failure, arguments) -> {
+          Misuse.report(failure, arguments, environment);
+          return USAGE;
+        });
     line.setColorScheme(
         CommandLine.Help.defaultColorScheme(
             terminal.outIsTerminal() ? CommandLine.Help.Ansi.ON : CommandLine.Help.Ansi.OFF));

@@ -20,9 +20,8 @@ final class Misuse {
    * @param failure what picocli found
    * @param args the arguments of the whole command line
    * @param environment the environment of this process
-   * @return the exit code
    */
-  static int report(ParameterException failure, String[] args, Map<String, String> environment) {
+  static void report(ParameterException failure, String[] args, Map<String, String> environment) {
     CommandLine line = failure.getCommandLine();
     String name = line.getCommandSpec().qualifiedName();
     String text = complaint(failure);
@@ -30,7 +29,6 @@ final class Misuse {
       text = GivenNames.in(text, line.getCommandSpec(), List.of(args), environment);
     }
     line.getErr().println(name + ": " + text + " (see " + name + " --help)");
-    return Main.USAGE;
   }
 
   private static String complaint(ParameterException failure) {
