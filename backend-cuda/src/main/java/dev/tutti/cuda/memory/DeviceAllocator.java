@@ -26,9 +26,9 @@ import org.jspecify.annotations.Nullable;
  * such a block waits for events in those streams, and in its own stream if that is foreign: a
  * stream of another library is never queried later, when it may no longer exist. While a stream is
  * being captured into a graph, recording its event is postponed. Blocks are cut from segments
- * obtained from the driver: of {@value #SMALL_SEGMENT} bytes for sizes up to {@value #SMALL_LIMIT}
+ * obtained from the driver: of {@value Segments#SMALL} bytes for sizes up to {@value #SMALL_LIMIT}
  * bytes, of {@value #LARGE_SEGMENT} bytes for sizes up to {@value #LARGE_LIMIT} bytes, and
- * otherwise of the size rounded up to a multiple of {@value #SMALL_SEGMENT}. Adjacent free blocks
+ * otherwise of the size rounded up to a multiple of {@value Segments#SMALL}. Adjacent free blocks
  * are merged.
  *
  * <p>When the driver is out of memory, everything cached and idle is returned to it, then the
@@ -39,7 +39,6 @@ public final class DeviceAllocator {
   static final long GRAIN = 512;
 
   static final long SMALL_LIMIT = 1 << 20;
-  static final long SMALL_SEGMENT = 2 << 20;
   static final long LARGE_LIMIT = 10 << 20;
   static final long LARGE_SEGMENT = 32 << 20;
 
@@ -165,8 +164,8 @@ public final class DeviceAllocator {
   private @Nullable DeviceBlock newSegment(long bytes, BlockStream stream, boolean small) {
     long size =
         small
-            ? SMALL_SEGMENT
-            : bytes <= LARGE_LIMIT ? LARGE_SEGMENT : roundUp(bytes, SMALL_SEGMENT);
+            ? Segments.SMALL
+            : bytes <= LARGE_LIMIT ? LARGE_SEGMENT : roundUp(bytes, Segments.SMALL);
     if (isHeld() && room().free() < size) {
       // The driver may wait for the whole device before it reports this.
       return null;

@@ -20,10 +20,13 @@ import java.util.Map;
  * them. Calls are serialized by {@link DeviceAllocator}.
  */
 interface Segments {
+  /** The size of the smallest segment, in bytes. */
+  long SMALL = 2 << 20;
+
   /**
    * Allocates memory.
    *
-   * @param bytes a multiple of {@link DeviceAllocator#SMALL_SEGMENT}
+   * @param bytes a multiple of {@link #SMALL}
    */
   long allocate(long bytes);
 
@@ -57,7 +60,7 @@ interface Segments {
               ? Share.NONE
               : Share.POSIX_FD;
       Properties properties = new Properties(device, share, false);
-      if (DeviceAllocator.SMALL_SEGMENT % driver.virtualMemory().granularity(properties) == 0) {
+      if (SMALL % driver.virtualMemory().granularity(properties) == 0) {
         return new Mapped(driver.virtualMemory(), properties);
       }
     }
