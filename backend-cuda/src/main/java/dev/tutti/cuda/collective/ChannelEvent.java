@@ -11,6 +11,9 @@ import org.jspecify.annotations.Nullable;
  * ended there.
  */
 public final class ChannelEvent implements DeviceEvent {
+  /** The source if the operation receives no message. */
+  public static final int NO_SOURCE = -1;
+
   private final CudaEvent event;
   private final Outcome outcome;
   private final @Nullable ChannelEvents pool;
@@ -35,7 +38,7 @@ public final class ChannelEvent implements DeviceEvent {
    * @param event the event that follows the message
    * @param outcome determines how the message ended
    * @param op the operation that carries the message
-   * @param source the rank whose message it receives, or {@link MessageMatcher#ANY}
+   * @param source the rank whose message it receives, or {@link #NO_SOURCE}
    */
   public ChannelEvent(CudaEvent event, Outcome outcome, Operation op, int source) {
     this(event, outcome, op, source, null);
@@ -80,7 +83,7 @@ public final class ChannelEvent implements DeviceEvent {
 
   private boolean isGood() {
     boolean good = outcome.isGood(op);
-    if (good && source >= 0) {
+    if (good && source != NO_SOURCE) {
       op.completeFrom(source);
     }
     return good;

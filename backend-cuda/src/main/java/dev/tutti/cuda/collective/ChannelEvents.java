@@ -28,7 +28,8 @@ public final class ChannelEvents {
     ChannelEvent event = free.pollLast();
     if (event == null) {
       event =
-          new ChannelEvent(Parts.of(device).owner().event(), outcome, op, MessageMatcher.ANY, this);
+          new ChannelEvent(
+              Parts.of(device).owner().event(), outcome, op, ChannelEvent.NO_SOURCE, this);
     } else {
       event.follow(op);
     }

@@ -49,7 +49,7 @@ final class CudaSymmetricMemories implements AutoCloseable {
    */
   SymmetricMemory allocate(Operation op, long byteSize) {
     int size = peers.exchange().size();
-    long words = SymmetricPlan.wordBytes(CudaSymmetricMemory.CHANNELS, size);
+    long words = SymmetricPlan.wordBytes(size);
     long pad = (words + PAD_ALIGNMENT - 1) / PAD_ALIGNMENT * PAD_ALIGNMENT;
     long total = byteSize > Long.MAX_VALUE - pad ? Long.MAX_VALUE : byteSize + pad;
     PeerMemory memory;

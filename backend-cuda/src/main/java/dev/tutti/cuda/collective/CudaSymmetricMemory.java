@@ -28,7 +28,6 @@ final class CudaSymmetricMemory implements SymmetricMemory {
    * A waiting thread counts as a user of the memory. A thread that closes the memory ends the
    * waits; the last user to leave then frees the memory, so no kernel loses its pad.
    */
-  static final int CHANNELS = 32;
 
   private static final System.Logger LOG = System.getLogger(CudaSymmetricMemory.class.getName());
 
@@ -39,7 +38,7 @@ final class CudaSymmetricMemory implements SymmetricMemory {
   private final Consumer<CudaSymmetricMemory> onClose;
   private final Arena arena = Arena.ofShared();
   private final MemorySegment[] buffers;
-  private final SignalChannel[] channels = new SignalChannel[CHANNELS];
+  private final SignalChannel[] channels = new SignalChannel[SymmetricPlan.CHANNELS];
   private final UserCount users = new UserCount();
   private final AtomicReference<@Nullable CudaStream> spare = new AtomicReference<>();
   private volatile @Nullable Throwable aborted;
@@ -72,7 +71,7 @@ final class CudaSymmetricMemory implements SymmetricMemory {
           MemorySegment.ofAddress(pads[r] + plan.padBytes())
               .reinterpret(plan.bufferBytes(), arena, null);
     }
-    for (int c = 0; c < CHANNELS; c++) {
+    for (int c = 0; c < SymmetricPlan.CHANNELS; c++) {
       channels[c] = new SignalChannel(device, plan, c, pads, this::takeStream);
     }
     try {
@@ -86,7 +85,7 @@ final class CudaSymmetricMemory implements SymmetricMemory {
    * Returns a stream for a channel. The first one already exists: creating a stream may wait for
    * kernels.
    */
-  private CudaStream takeStream() {
+  private CudaStream reserve().take() {
     CudaStream stream = spare.getAndSet(null);
     return stream == null ? Parts.of(device).reserve().take() : stream;
   }
@@ -128,7 +127,7 @@ final class CudaSymmetricMemory implements SymmetricMemory {
 
   @Override
   public int channels() {
-    return CHANNELS;
+    return SymmetricPlan.CHANNELS;
   }
 
   /**
@@ -166,7 +165,7 @@ final class CudaSymmetricMemory implements SymmetricMemory {
   }
 
   private void use(int channel, Consumer<SignalChannel> action) {
-    SymmetricChecks.channel(channel, CHANNELS);
+    SymmetricChecks.channel(channel, SymmetricPlan.CHANNELS);
     if (!users.enter()) {
       throw closed();
     }

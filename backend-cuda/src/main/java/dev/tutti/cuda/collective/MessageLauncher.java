@@ -64,7 +64,7 @@ final class MessageLauncher {
    * @param bytes the size of the elements, at least 1
    * @param before the event after which the elements can be read or written; closed by this object,
    *     unless this method throws
-   * @param source the sender of a message to this rank, otherwise {@link MessageMatcher#ANY}
+   * @param source the sender of a message to this rank, otherwise {@link ChannelEvent#NO_SOURCE}
    */
   synchronized void start(Operation op, long address, long bytes, CudaEvent before, int source) {
     Parts.of(device).context().enter();

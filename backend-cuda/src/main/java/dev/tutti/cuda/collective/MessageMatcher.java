@@ -172,7 +172,7 @@ public final class MessageMatcher implements RankNotes.Receiver, AutoCloseable {
       return;
     }
     if (kind == GO) {
-      launch(own, path(sends, sender), ANY);
+      launch(own, path(sends, sender), ChannelEvent.NO_SOURCE);
     } else if (kind == MISFIT) {
       own.before.close();
       own.op.fail(misfit(own.bytes, sender, b, own.tag), -1);
@@ -252,7 +252,7 @@ public final class MessageMatcher implements RankNotes.Receiver, AutoCloseable {
         return;
       }
       own.before.close();
-      if (source == ANY) {
+      if (source == ChannelEvent.NO_SOURCE) {
         own.op.complete();
       } else {
         own.op.completeFrom(source);

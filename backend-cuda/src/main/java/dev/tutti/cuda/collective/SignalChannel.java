@@ -67,8 +67,7 @@ final class SignalChannel implements AutoCloseable {
       control = new ControlWords(device);
       values = Arena.ofAuto().allocate(WORD + 8, 8);
       for (int r = 0; r < pads.length; r++) {
-        values.setAtIndex(
-            ValueLayout.JAVA_LONG, r, pads[r] + plan.barriers(CudaSymmetricMemory.CHANNELS));
+        values.setAtIndex(ValueLayout.JAVA_LONG, r, pads[r] + plan.barriers());
       }
       values.set(ValueLayout.JAVA_INT, PADS, channel);
       values.set(ValueLayout.JAVA_INT, PADS + 8, plan.rank());
@@ -135,7 +134,7 @@ final class SignalChannel implements AutoCloseable {
     }
     for (int r = 0; r < plan.size(); r++) {
       if (r != plan.rank()) {
-        long barriers = pads[r] + plan.barriers(CudaSymmetricMemory.CHANNELS);
+        long barriers = pads[r] + plan.barriers();
         takeBack(own, barriers + plan.word(channel, plan.rank()));
       }
     }

@@ -13,9 +13,11 @@ package dev.tutti.cuda.collective;
  */
 record SymmetricPlan(
     String group, int rank, int size, long padBytes, long bufferBytes, int number) {
-  /** Returns the number of bytes in the words of the given number of channels. */
-  static long wordBytes(int channels, int size) {
-    return 2L * Integer.BYTES * channels * size;
+  static final int CHANNELS = 32;
+
+  /** Returns the number of bytes in the words of all channels. */
+  static long wordBytes(int size) {
+    return 2L * Integer.BYTES * CHANNELS * size;
   }
 
   /** Returns the offset of a sender's signal in the receiver's pad. */
@@ -24,7 +26,7 @@ record SymmetricPlan(
   }
 
   /** Returns the offset at which the barrier words begin in a pad, after the signal words. */
-  long barriers(int channels) {
-    return (long) Integer.BYTES * channels * size;
+  long barriers() {
+    return (long) Integer.BYTES * CHANNELS * size;
   }
 }

@@ -6,7 +6,6 @@ import dev.tutti.cuda.CudaEvent;
 import dev.tutti.cuda.CudaStream;
 import dev.tutti.cuda.access.Parts;
 import dev.tutti.cuda.collective.ChannelEvent;
-import dev.tutti.cuda.collective.MessageMatcher;
 import dev.tutti.cuda.collective.OpenEvents;
 import dev.tutti.cuda.element.DeviceCopy;
 import dev.tutti.spi.Operation;
@@ -145,7 +144,7 @@ final class NcclMessagePath {
     CudaEvent event = own.record();
     Operation op = message.op();
     follow(op, event);
-    int source = message.sends() ? MessageMatcher.ANY : message.peer();
+    int source = message.sends() ? ChannelEvent.NO_SOURCE : message.peer();
     op.enqueued(new ChannelEvent(event, to::endedWell, op, source));
   }
 
