@@ -3,7 +3,6 @@ package dev.tutti.cuda.share;
 import dev.tutti.TuttiException;
 import dev.tutti.cpu.wait.WaitStrategy;
 import dev.tutti.cuda.driver.StreamCalls;
-import dev.tutti.cuda.share.PeerMemory.Block;
 import dev.tutti.spi.Time;
 import java.util.Arrays;
 import java.util.List;
@@ -15,6 +14,27 @@ import java.util.List;
 interface Blocks {
   /** The time to wait between two polls of a device, in nanoseconds. */
   long PARK_NANOS = 20_000;
+
+  /** One rank's memory, as this rank addresses it. */
+  interface Block {
+    long address();
+
+    /** Returns the handle by which peers find the memory. */
+    default byte[] handle() {
+      throw new UnsupportedOperationException();
+    }
+
+    /** Releases what is needed only until all ranks have mapped the memory. */
+    default void settle() {}
+
+    /** Unmaps the memory from this rank's addresses. */
+    void free();
+
+    /** Does the same when all ranks have mapped the memory and may still use it. */
+    default void leave() {
+      free();
+    }
+  }
 
   /** Allocates this rank's memory, filled with zeros. */
   Block create(long byteSize, long deadlineNanos);
@@ -50,15 +70,6 @@ interface Blocks {
    * @param byteSize the size of the memory
    */
   Block map(int rank, byte[] handle, int fd, long byteSize);
-
-  /** Returns an implementation for the way in which a world shares memory. */
-  static Blocks of(PeerWorld world) {
-    return switch (world.sharing()) {
-      case VMM -> new MappedBlocks(world, MappedBlocks.hasFabric(world));
-      case FD -> new MappedBlocks(world, false);
-      case IPC -> new OpenedBlocks(world);
-    };
-  }
 
   /** Fills memory with zeros and waits until that is done. */
   static void clear(PeerWorld world, long address, long byteSize, long deadlineNanos) {

@@ -5,7 +5,7 @@ import dev.tutti.cuda.driver.DeviceAttribute;
 import dev.tutti.cuda.driver.VirtualMemoryCalls;
 import dev.tutti.cuda.driver.VirtualMemoryCalls.Properties;
 import dev.tutti.cuda.driver.VirtualMemoryCalls.Share;
-import dev.tutti.cuda.share.PeerMemory.Block;
+import dev.tutti.cuda.share.Blocks.Block;
 import java.lang.System.Logger.Level;
 import java.nio.ByteBuffer;
 import java.util.List;

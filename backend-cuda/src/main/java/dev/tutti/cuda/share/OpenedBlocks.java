@@ -1,7 +1,7 @@
 package dev.tutti.cuda.share;
 
 import dev.tutti.cuda.driver.MemoryCalls;
-import dev.tutti.cuda.share.PeerMemory.Block;
+import dev.tutti.cuda.share.Blocks.Block;
 import java.lang.System.Logger.Level;
 import java.nio.ByteBuffer;
 import java.time.Duration;

@@ -5,6 +5,7 @@ import dev.tutti.RendezvousException;
 import dev.tutti.TuttiException;
 import dev.tutti.cuda.CudaException;
 import dev.tutti.cuda.driver.DeviceContext;
+import dev.tutti.cuda.share.Blocks.Block;
 import dev.tutti.spi.Printable;
 import java.lang.System.Logger.Level;
 import java.nio.ByteBuffer;
@@ -37,27 +38,6 @@ public final class PeerMemory implements AutoCloseable {
   private final long usedNumbers;
   private boolean closed;
 
-  /** One rank's memory, as this rank addresses it. */
-  interface Block {
-    long address();
-
-    /** Returns the handle by which peers find the memory. */
-    default byte[] handle() {
-      throw new UnsupportedOperationException();
-    }
-
-    /** Releases what is needed only until all ranks have mapped the memory. */
-    default void settle() {}
-
-    /** Unmaps the memory from this rank's addresses. */
-    void free();
-
-    /** Does the same when all ranks have mapped the memory and may still use it. */
-    default void leave() {
-      free();
-    }
-  }
-
   private PeerMemory(PeerWorld world, List<Block> blocks, long[] views, long usedNumbers) {
     this.context = world.context();
     this.blocks = blocks;
@@ -79,7 +59,7 @@ public final class PeerMemory implements AutoCloseable {
   public static PeerMemory allocate(
       PeerWorld world, long byteSize, long numbers, long deadlineNanos) {
     world.context().enter();
-    Blocks blocks = Blocks.of(world);
+    Blocks blocks = blocks(world);
     List<Block> mapped = new ArrayList<>();
     Block own = null;
     String problem = "";
@@ -126,6 +106,15 @@ public final class PeerMemory implements AutoCloseable {
         own.free();
       }
     }
+  }
+
+  /** Returns an implementation for the way in which a world shares memory. */
+  private static Blocks blocks(PeerWorld world) {
+    return switch (world.sharing()) {
+      case VMM -> new MappedBlocks(world, MappedBlocks.hasFabric(world));
+      case FD -> new MappedBlocks(world, false);
+      case IPC -> new OpenedBlocks(world);
+    };
   }
 
   /** Allocates this rank's memory; if the device is full, makes room and retries. */
