@@ -3,6 +3,7 @@ package dev.tutti.cuda.ipc;
 import dev.tutti.cuda.access.ExitHook;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.IntSupplier;
 
 /**
  * A warning, when the process ends, about tensors that it shared and that others still use (c10d:
@@ -10,7 +11,7 @@ import java.util.concurrent.ConcurrentHashMap;
  * closed then.
  */
 final class IpcExit {
-  private static final Set<IpcSender> SENDERS = ConcurrentHashMap.newKeySet();
+  private static final Set<IntSupplier> SENDERS = ConcurrentHashMap.newKeySet();
 
   static {
     if (!ExitHook.add("tutti-ipc-exit", IpcExit::warn)) {
@@ -20,16 +21,21 @@ final class IpcExit {
 
   private IpcExit() {}
 
-  static void watch(IpcSender sender) {
+  /**
+   * Watches a sender.
+   *
+   * @param sender counts the tensors that are still used, on any thread
+   */
+  static void watch(IntSupplier sender) {
     SENDERS.add(sender);
   }
 
-  static void forget(IpcSender sender) {
+  static void forget(IntSupplier sender) {
     SENDERS.remove(sender);
   }
 
   private static void warn() {
-    int used = SENDERS.stream().mapToInt(IpcSender::abandoned).sum();
+    int used = SENDERS.stream().mapToInt(IntSupplier::getAsInt).sum();
     if (used > 0) {
       System.err.println(warning(used));
     }

@@ -20,6 +20,7 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.IntSupplier;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -35,7 +36,7 @@ final class IpcSender {
 
   static final long SWEEP_MILLIS = 1000;
   private static final Duration STREAM_PATIENCE = Duration.ofMinutes(30);
-  private static final System.Logger LOG = System.getLogger(CudaIpc.class.getName());
+  private static final System.Logger LOG = System.getLogger(IpcSender.class.getName());
 
   private final Cuda cuda;
   private final JobSeal seal;
@@ -45,6 +46,7 @@ final class IpcSender {
   private final IpcEvents events;
   private final Map<DeviceBlock, Memory> memories = new HashMap<>();
   private final List<Memory> unused = new ArrayList<>();
+  private final IntSupplier abandoned = this::abandoned;
   private long sweptAt = System.nanoTime();
   private int limbo;
   private boolean warned;
@@ -68,7 +70,7 @@ final class IpcSender {
     this.cuda = cuda;
     this.seal = seal;
     this.events = new IpcEvents(Parts.of(cuda).driver().events());
-    IpcExit.watch(this);
+    IpcExit.watch(abandoned);
   }
 
   private long number() {
@@ -385,7 +387,7 @@ final class IpcSender {
 
   private void dispose() {
     disposed = true;
-    IpcExit.forget(this);
+    IpcExit.forget(abandoned);
     slots.close();
     events.close();
   }
