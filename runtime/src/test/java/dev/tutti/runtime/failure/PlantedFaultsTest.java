@@ -4,20 +4,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowable;
 import static org.junit.jupiter.params.provider.Arguments.arguments;
 
-import java.io.File;
+import dev.tutti.runtime.model.PlantedFault;
 import java.lang.reflect.InvocationTargetException;
-import java.lang.reflect.Method;
-import java.net.URL;
-import java.net.URLClassLoader;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.ArrayList;
-import java.util.Arrays;
-import java.util.List;
-import java.util.regex.Matcher;
-import java.util.regex.Pattern;
-import java.util.spi.ToolProvider;
-import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
@@ -29,61 +19,11 @@ import org.junit.jupiter.params.provider.MethodSource;
 /** Tests that going through all histories finds faults in what decides about failures. */
 @Tag("full")
 class PlantedFaultsTest {
-  private static final String PACKAGE = "dev.tutti.runtime.failure.";
-  private static final Path SOURCES = Path.of("src/main/java/dev/tutti/runtime/failure");
+  private static final PlantedFault.Place PLACE =
+      new PlantedFault.Place("dev.tutti.runtime.failure", "JobExplorerTest");
 
-  /** Loads this package anew, and a class with a fault from a folder of its own. */
-  private static final class Faulty extends URLClassLoader {
-    Faulty(URL[] folders) {
-      super(folders, PlantedFaultsTest.class.getClassLoader());
-    }
-
-    @Override
-    protected Class<?> loadClass(String name, boolean resolve) throws ClassNotFoundException {
-      synchronized (getClassLoadingLock(name)) {
-        Class<?> loaded = findLoadedClass(name);
-        if (loaded != null || !name.startsWith(PACKAGE)) {
-          return loaded != null ? loaded : super.loadClass(name, resolve);
-        }
-        return findClass(name);
-      }
-    }
-  }
-
-  /** Compiles a class in which a text is replaced, and explores with it. */
-  private static void explore(String how, String type, String text, String fault, Path folder)
-      throws Exception {
-    String source = Files.readString(SOURCES.resolve(type + ".java"));
-    String spaced =
-        Arrays.stream(text.split(" ")).map(Pattern::quote).collect(Collectors.joining("\\s+"));
-    Matcher there = Pattern.compile(spaced).matcher(source);
-    assertThat(there.results()).as("places of that text").hasSize(1);
-    Path changed = folder.resolve(type + ".java");
-    Files.writeString(changed, there.replaceAll(Matcher.quoteReplacement(fault)));
-    String classPath = System.getProperty("java.class.path");
-    int result =
-        ToolProvider.findFirst("javac")
-            .orElseThrow()
-            .run(
-                System.out,
-                System.out,
-                "-proc:none",
-                "-cp",
-                classPath,
-                "-d",
-                folder.toString(),
-                changed.toString());
-    assertThat(result).as("compiled").isZero();
-    List<URL> folders = new ArrayList<>(List.of(folder.toUri().toURL()));
-    for (String entry : classPath.split(File.pathSeparator)) {
-      folders.add(new File(entry).toURI().toURL());
-    }
-    try (Faulty loader = new Faulty(folders.toArray(URL[]::new))) {
-      Method explore = loader.loadClass(PACKAGE + "JobExplorerTest").getDeclaredMethod(how);
-      explore.setAccessible(true);
-      explore.invoke(null);
-    }
-  }
+  private static final PlantedFault.Place MEMBERS =
+      new PlantedFault.Place("dev.tutti.runtime.membership", "ChangeExplorerTest");
 
   static Stream<Arguments> faults() {
     return Stream.of(
@@ -161,13 +101,24 @@ class PlantedFaultsTest {
   @ParameterizedTest
   @MethodSource("faults")
   void areFound(String type, String text, String fault, @TempDir Path folder) {
-    Throwable thrown = catchThrowable(() -> explore("exploreSome", type, text, fault, folder));
+    Throwable thrown = catchThrowable(() -> PLACE.run("exploreSome", type, text, fault, folder));
+    assertThat(thrown).isInstanceOf(InvocationTargetException.class);
+    assertThat(thrown.getCause()).isInstanceOf(AssertionError.class);
+  }
+
+  @ParameterizedTest
+  @MethodSource("dev.tutti.runtime.membership.MembershipFaults#all")
+  void areFoundInWhatDecidesWhoIsAMember(
+      String type, String text, String fault, @TempDir Path folder) {
+    Throwable thrown = catchThrowable(() -> MEMBERS.run("exploreSome", type, text, fault, folder));
     assertThat(thrown).isInstanceOf(InvocationTargetException.class);
     assertThat(thrown.getCause()).isInstanceOf(AssertionError.class);
   }
 
   @Test
   void whatIsNotThereIsNotFound(@TempDir Path folder) throws Exception {
-    explore("exploreFew", "JobState", "delivered = number;", "delivered = number;", folder);
+    PLACE.run("exploreFew", "JobState", "delivered = number;", "delivered = number;", folder);
+    Path another = Files.createDirectory(folder.resolve("another"));
+    MEMBERS.run("exploreFew", "Membership", "read = place;", "read = place;", another);
   }
 }

@@ -1,0 +1,41 @@
+package dev.tutti.runtime.membership;
+
+import java.util.Map;
+import java.util.Set;
+import org.jspecify.annotations.Nullable;
+
+/** What a {@link ChangeState} learns. */
+public sealed interface ChangeInput {
+  /**
+   * An entry of the log.
+   *
+   * @param place its place in the log, starting at 1
+   * @param entry the entry; null if it says nothing about members
+   * @param lost the member whose end the entry reports; -1 if there is none
+   */
+  record Read(long place, @Nullable MembershipEntry entry, int lost) implements ChangeInput {}
+
+  /**
+   * The answer to an {@link ChangeOutput.Append}: what is at that place now.
+   *
+   * @param read the entry there, this process's or another one's
+   */
+  record Appended(Read read) implements ChangeInput {}
+
+  /** The store did not answer to an {@link ChangeOutput.Append}, which it may have done. */
+  record Unanswered() implements ChangeInput {}
+
+  /**
+   * The processes that are ready for a change.
+   *
+   * @param change the change
+   * @param members what the ready members say, by their numbers
+   * @param names the names of the ready ones that want to join
+   * @param left the members that have left the job
+   */
+  record Collected(long change, Map<Integer, Ready> members, Set<String> names, Set<Integer> left)
+      implements ChangeInput {}
+
+  /** Time has passed. */
+  record Tick() implements ChangeInput {}
+}
