@@ -262,7 +262,9 @@ public final class Capabilities {
     /** Symmetric memory is available through {@link ProcessGroup#allocateSymmetric}. */
     SYMMETRIC_MEMORY,
     /** The death of a rank is noticed even while nothing is running. */
-    DETECTS_DEAD_PEERS
+    DETECTS_DEAD_PEERS,
+    /** The group of all ranks can go on with other members ({@link ProcessGroup#reconfigure}). */
+    RECONFIGURE
   }
 
   /** A builder of capabilities; whatever is not set is absent. Not thread-safe. */

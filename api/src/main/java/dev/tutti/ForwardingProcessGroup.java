@@ -14,7 +14,7 @@ import org.jspecify.annotations.Nullable;
  * itself but ends up in that other method. A subclass that overrides the form with {@link
  * CallOptions} therefore covers all forms. The exception is {@link #allReduce(Tensor, ReduceOp)},
  * which has a path of its own that allocates nothing. The groups returned by {@code split}, {@code
- * splitByHost} and {@code subgroup} are those of the other group.
+ * splitByHost}, {@code subgroup} and {@code reconfigure} are those of the other group.
  *
  * <p>When a minor release adds a method to {@link ProcessGroup}, this class forwards it as well.
  * Threading rules are those of the other group.
@@ -273,6 +273,16 @@ public abstract class ForwardingProcessGroup implements ProcessGroup {
   @Override
   public void abort(String reason) {
     delegate().abort(reason);
+  }
+
+  @Override
+  public void revoke(String reason) {
+    delegate().revoke(reason);
+  }
+
+  @Override
+  public ProcessGroup reconfigure(ReconfigureOptions options) {
+    return delegate().reconfigure(options);
   }
 
   @Override

@@ -54,6 +54,8 @@ public enum OpType {
   ALLOCATE_SYMMETRIC("allocateSymmetric"),
   /** Creates a group from some ranks of another. */
   SUBGROUP("subgroup"),
+  /** Changes the members of a group. */
+  RECONFIGURE("reconfigure"),
   /** Stands for anything else. */
   UNKNOWN("unknown");
 

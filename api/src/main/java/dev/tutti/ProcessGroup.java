@@ -76,13 +76,33 @@ public interface ProcessGroup extends AutoCloseable {
     return RuntimeLookup.find().init(options);
   }
 
+  /**
+   * Joins a job that runs, and waits until its members call {@link #reconfigure} or {@link #grow}.
+   * The new member has a rank after those of the members before.
+   *
+   * @param options how to find the job, without rank and size, and what to use; the timeout is how
+   *     long to wait
+   * @return the group of all ranks in its new generation
+   * @throws RendezvousException if the store cannot be reached, or no member asked this process to
+   *     join in time
+   * @throws BackendException if no backend fits, or this process cannot set it up
+   * @throws UnsupportedOperationException if the backend cannot change the members of a group
+   */
+  @Incubating
+  static ProcessGroup join(GroupOptions options) {
+    return RuntimeLookup.find().join(options);
+  }
+
   /** Returns this rank, starting at 0. */
   int rank();
 
   /** Returns the number of ranks. */
   int size();
 
-  /** Returns the name of the group; the group of all ranks is "0" as in c10d. */
+  /**
+   * Returns the name of the group; the group of all ranks is "0" as in c10d, and begins with "0~"
+   * in later generations.
+   */
   String name();
 
   /** Returns, for each rank of this group, its rank in the group of all ranks. */
@@ -751,6 +771,56 @@ public interface ProcessGroup extends AutoCloseable {
    * @param reason the reason, which the messages on all ranks give
    */
   void abort(String reason);
+
+  /**
+   * Ends all operations on all ranks, as {@link #abort} does, but blames no rank: the members are
+   * to {@linkplain #reconfigure change} (ULFM: {@code revoke}). Never blocks.
+   *
+   * @param reason the reason, which the messages on all ranks give
+   */
+  @Incubating
+  void revoke(String reason);
+
+  /**
+   * Continues in another generation of this group: without the members that are lost, and with
+   * processes that wait in {@link #join}. All members that are left must call it, whether the group
+   * has failed or not; a member that does not come in time is left out. Members keep their order,
+   * and those that join come last. If this group has not failed, its operations end first.
+   *
+   * <p>Afterwards this group and those created from it are closed. If the call throws, this group
+   * is as it was, except for {@link ExpelledException}.
+   *
+   * @param options how many members go on, and how long to wait
+   * @return the group of all ranks in its next generation
+   * @throws TooFewRanksException if too few members are left, or too few processes joined
+   * @throws ExpelledException if the others went on without this process
+   * @throws StoreException if the store does not answer
+   * @throws UnsupportedOperationException if this group is a part of another group, has PyTorch
+   *     ranks, or has a backend that cannot change its members
+   */
+  @Incubating
+  ProcessGroup reconfigure(ReconfigureOptions options);
+
+  /**
+   * Continues with the members that are left, as {@link #reconfigure} does; nobody joins.
+   *
+   * @return the group of all ranks in its next generation
+   */
+  @Incubating
+  default ProcessGroup shrink() {
+    return reconfigure(ReconfigureOptions.DEFAULT.withJoining(0, 0));
+  }
+
+  /**
+   * Continues with more members, as {@link #reconfigure} does.
+   *
+   * @param joining how many processes join, for which the members wait; at least 1
+   * @return the group of all ranks in its next generation
+   */
+  @Incubating
+  default ProcessGroup grow(int joining) {
+    return reconfigure(ReconfigureOptions.DEFAULT.withJoining(joining, joining));
+  }
 
   /** Tells whether {@link #close()} was called. */
   boolean isClosed();

@@ -29,6 +29,11 @@ class ServicesTest {
     }
 
     @Override
+    public ProcessGroup join(GroupOptions options) {
+      throw new UnsupportedOperationException(getClass().getSimpleName());
+    }
+
+    @Override
     public StreamBlockProvider streamBlock(String deviceType) {
       throw new UnsupportedOperationException(getClass().getSimpleName());
     }

@@ -18,6 +18,14 @@ public interface ProcessGroupFactory {
   ProcessGroup init(GroupOptions options);
 
   /**
+   * Joins a job that runs, for {@link ProcessGroup#join}.
+   *
+   * @param options how to find the job, and what to use
+   * @return the group of all ranks
+   */
+  ProcessGroup join(GroupOptions options);
+
+  /**
    * Returns the provider of stream blocks for a kind of device.
    *
    * @param deviceType the kind of device, such as {@code cuda}

@@ -62,7 +62,11 @@ public final class ThreadedProvider implements BackendProvider {
   @Override
   public Capabilities capabilities(String deviceType) {
     return Capabilities.ofVersion1(
-        Feature.UNEVEN_PARTS, Feature.TAGS, Feature.SYMMETRIC_MEMORY, Feature.DETECTS_DEAD_PEERS);
+        Feature.UNEVEN_PARTS,
+        Feature.TAGS,
+        Feature.SYMMETRIC_MEMORY,
+        Feature.DETECTS_DEAD_PEERS,
+        Feature.RECONFIGURE);
   }
 
   @Override

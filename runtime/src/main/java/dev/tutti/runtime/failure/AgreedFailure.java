@@ -85,6 +85,7 @@ public record AgreedFailure(FailureEvent event, int failedRank, String text, boo
       case MISMATCH -> Disagreement.isIn(text) ? text : who + " failed" + where + ": " + text;
       case FAILED -> who + " failed" + where + ": " + text;
       case ABORTED -> who + " aborted the group: " + text;
+      case REVOKED -> who + " revoked the group: " + text;
     };
   }
 
@@ -162,6 +163,7 @@ public record AgreedFailure(FailureEvent event, int failedRank, String text, boo
               ? new CollectiveException(text, info, cause)
               : new PeerFailedException(text, info, cause);
       case PEER_LOST -> new PeerFailedException(text, info, cause);
+      case REVOKED -> new AbortedException(text, info, cause);
     };
   }
 }

@@ -59,7 +59,9 @@ public record FailureEvent(
     /** The reporter itself failed. */
     FAILED,
     /** The reporter's program gave up. */
-    ABORTED
+    ABORTED,
+    /** The reporter's program wants the members to change; nobody is to blame. */
+    REVOKED
   }
 
   /** Tells whether this is the failure of an operation; messages are numbered on each rank. */

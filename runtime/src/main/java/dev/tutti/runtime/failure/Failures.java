@@ -15,6 +15,8 @@ import dev.tutti.spi.Time;
 import java.lang.System.Logger.Level;
 import java.time.Duration;
 import java.util.Map;
+import java.util.SortedSet;
+import java.util.TreeSet;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicReference;
@@ -68,6 +70,19 @@ public final class Failures implements MonitoredGroup {
   public Map<String, Object> toMap() {
     Judged first = judged.get();
     return first == null ? Map.of() : first.verdict.toMap(first.evidence);
+  }
+
+  /** Returns the ranks that the agreed failure shows to be lost, to have left, or to be silent. */
+  public SortedSet<Integer> lost() {
+    SortedSet<Integer> lost = new TreeSet<>();
+    Judged first = judged.get();
+    if (first != null) {
+      lost.addAll(first.evidence.silent());
+      if (first.verdict.event().kind() == Kind.PEER_LOST && first.verdict.failedRank() >= 0) {
+        lost.add(first.verdict.failedRank());
+      }
+    }
+    return lost;
   }
 
   /** Tells whether something has failed, on this rank or another. */

@@ -56,7 +56,10 @@ public final class JobMonitor implements AutoCloseable {
    * verdict calls tick().
    */
   private static final System.Logger LOG = System.getLogger(JobMonitor.class.getName());
-  private static final String EVENT = "event/";
+
+  /** The start of the keys of the log. */
+  public static final String EVENT = "event/";
+
   private static final long LOOK_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
 
   private final Store writeStore;
@@ -200,7 +203,20 @@ public final class JobMonitor implements AutoCloseable {
     }
   }
 
-  static String key(long number) {
+  /** Returns the rank whose end an entry of the log reports; -1 if it reports none. */
+  public static int lostRank(byte[] entry) {
+    try {
+      return LogEntry.decode(entry) instanceof LogEntry.Failed(FailureEvent event)
+              && event.isOfAllGroups()
+          ? event.failedRank()
+          : -1;
+    } catch (IllegalArgumentException e) {
+      return -1;
+    }
+  }
+
+  /** Returns the key of an entry of the log. */
+  public static String key(long number) {
     return EVENT + number;
   }
 

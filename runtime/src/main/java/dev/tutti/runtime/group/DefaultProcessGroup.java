@@ -10,6 +10,7 @@ import dev.tutti.GroupListener;
 import dev.tutti.MissingRanks;
 import dev.tutti.OpType;
 import dev.tutti.ProcessGroup;
+import dev.tutti.ReconfigureOptions;
 import dev.tutti.ReduceOp;
 import dev.tutti.Registration;
 import dev.tutti.Store;
@@ -53,6 +54,7 @@ final class DefaultProcessGroup implements ProcessGroup {
   private final Subgroups subgroups;
   private final ObjectCollectives objects;
   private final Consumer<DefaultProcessGroup> whenClosed;
+  private final List<Integer> globalRanks;
 
   DefaultProcessGroup(Group group, Job job) {
     this(group, job, closed -> {});
@@ -73,6 +75,7 @@ final class DefaultProcessGroup implements ProcessGroup {
     this.subgroups = new Subgroups(group, job);
     this.objects = new ObjectCollectives(this);
     this.whenClosed = whenClosed;
+    this.globalRanks = job.members.ranksOf(group.identity.globalRanks());
   }
 
   @Override
@@ -92,7 +95,7 @@ final class DefaultProcessGroup implements ProcessGroup {
 
   @Override
   public List<Integer> globalRanks() {
-    return group.identity.globalRanks();
+    return globalRanks;
   }
 
   @Override
@@ -448,6 +451,22 @@ final class DefaultProcessGroup implements ProcessGroup {
   @Override
   public void abort(String reason) {
     group.abort(reason);
+  }
+
+  @Override
+  public void revoke(String reason) {
+    group.revoke(reason);
+  }
+
+  @Override
+  public ProcessGroup reconfigure(ReconfigureOptions options) {
+    checks.given(OpType.RECONFIGURE, "options", options);
+    Generations generations = new Generations(job);
+    Group next =
+        generations.reconfigure(
+            group, options, timeout -> barrier(CallOptions.timeout(timeout)).await());
+    close();
+    return new DefaultProcessGroup(next, job);
   }
 
   @Override

@@ -233,6 +233,11 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
     abort(OpType.UNKNOWN, reason);
   }
 
+  /** Fails the group so that its members change; may be called from any thread, never blocks. */
+  void revoke(String reason) {
+    begin(Kind.REVOKED, -1, OpType.UNKNOWN, runner.sequence(), Duration.ZERO, reason);
+  }
+
   private void abort(OpType op, String text) {
     begin(Kind.ABORTED, identity.rank(), op, runner.sequence(), Duration.ZERO, text);
   }

@@ -8,6 +8,7 @@ import dev.tutti.RendezvousException;
 import dev.tutti.Settings;
 import dev.tutti.StoreConnectionException;
 import dev.tutti.runtime.launch.JvmThreads;
+import dev.tutti.runtime.membership.Membership;
 import dev.tutti.runtime.rendezvous.InitFailure;
 import dev.tutti.runtime.rendezvous.Rendezvous;
 import dev.tutti.runtime.rendezvous.SetUpReports;
@@ -99,7 +100,7 @@ final class GroupInit {
     job.close(true, failedRank);
   }
 
-  private static Settings settingsOf(GroupOptions options) {
+  static Settings settingsOf(GroupOptions options) {
     try {
       RuntimeSettings.check(options.settings());
       return Rendezvous.completed(options);
@@ -164,7 +165,9 @@ final class GroupInit {
         return null;
       }
       Device device = options.device().orElse(null);
-      Job job = new Job(meeting, earlier, providers, device, settings, timeout, options.time());
+      Membership first = new Membership(meeting.size());
+      Job job =
+          new Job(meeting, earlier, providers, device, settings, timeout, options.time(), first);
       joined = true;
       return job;
     } catch (RuntimeException e) {

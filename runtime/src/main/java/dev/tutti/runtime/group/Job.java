@@ -10,6 +10,7 @@ import dev.tutti.runtime.failure.Blame;
 import dev.tutti.runtime.failure.BoundedCalls;
 import dev.tutti.runtime.failure.JobBoard;
 import dev.tutti.runtime.failure.JobMonitor;
+import dev.tutti.runtime.membership.Membership;
 import dev.tutti.runtime.rendezvous.InitFailure;
 import dev.tutti.runtime.rendezvous.Rendezvous;
 import dev.tutti.runtime.rendezvous.StoreWait;
@@ -55,6 +56,9 @@ final class Job {
   /** The flight records of this rank's groups. */
   final FlightRecords records;
 
+  /** The members of its group of all ranks. */
+  final Members members;
+
   private volatile @Nullable AutoCloseable debug;
 
   /**
@@ -62,6 +66,7 @@ final class Job {
    *
    * @param earlier how many jobs at the store of the meeting are over
    * @param timeout the deadline of what the ranks do together
+   * @param membership who its members are
    */
   Job(
       Rendezvous.Meeting meeting,
@@ -70,7 +75,8 @@ final class Job {
       @Nullable Device device,
       Settings settings,
       Duration timeout,
-      Time time) {
+      Time time,
+      Membership membership) {
     this.meeting = meeting;
     this.providers = providers;
     this.device = device;
@@ -88,6 +94,7 @@ final class Job {
             meeting.serverRank(),
             AnswerTimes.of(settings),
             time);
+    this.members = new Members(membership);
   }
 
   void start() {
@@ -213,7 +220,7 @@ final class Job {
 
   /** Frees what a closed group held; after the group of all ranks is closed, frees everything. */
   void groupClosed(Group group) {
-    if (group.identity.isOfAllRanks()) {
+    if (members.isOfAll(group)) {
       AgreedFailure failure = group.failures.verdict();
       close(failure != null, failure == null ? -1 : failure.failedRank());
     }
@@ -256,7 +263,7 @@ final class Job {
   private void awaitOthers(boolean failed, int failedRank) {
     Duration limit = settings.get(RuntimeSettings.CLOSE_TIMEOUT);
     List<String> waited = new ArrayList<>();
-    for (int r = 0; r < size; r++) {
+    for (int r : members.numbers()) {
       if (r != rank && r != failedRank && stores.own.check(List.of("joined/" + r))) {
         waited.add("left/" + r);
       }

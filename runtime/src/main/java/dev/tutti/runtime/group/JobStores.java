@@ -62,6 +62,15 @@ final class JobStores {
     return earlier;
   }
 
+  /** Counts the jobs at a store that are over, for a process that was in none of them. */
+  static int earlierAt(Store store, Settings settings) {
+    int earlier = 0;
+    while (store.check(List.of(lifePrefix(settings, earlier + 1) + "/joined/0"))) {
+      earlier++;
+    }
+    return earlier;
+  }
+
   /** Tells whether a rank left a job, or joined it and then a failure of the job was reported. */
   private static boolean isOver(Store store, String life, int rank) {
     return store.check(List.of(life + "left/" + rank))

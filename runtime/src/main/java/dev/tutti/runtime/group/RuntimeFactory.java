@@ -17,6 +17,11 @@ public final class RuntimeFactory implements ProcessGroupFactory {
   }
 
   @Override
+  public ProcessGroup join(GroupOptions options) {
+    return GroupJoin.join(options);
+  }
+
+  @Override
   public StreamBlockProvider streamBlock(String deviceType) {
     return Providers.streamBlock(deviceType);
   }

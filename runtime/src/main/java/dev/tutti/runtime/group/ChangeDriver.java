@@ -1,0 +1,187 @@
+package dev.tutti.runtime.group;
+
+import dev.tutti.Store;
+import dev.tutti.StoreException;
+import dev.tutti.StoreTimeoutException;
+import dev.tutti.runtime.failure.JobMonitor;
+import dev.tutti.runtime.membership.ChangeInput;
+import dev.tutti.runtime.membership.ChangeOutput;
+import dev.tutti.runtime.membership.ChangeOutput.Append;
+import dev.tutti.runtime.membership.ChangeOutput.Collect;
+import dev.tutti.runtime.membership.ChangeState;
+import dev.tutti.runtime.membership.MembershipEntry;
+import dev.tutti.runtime.membership.Ready;
+import dev.tutti.spi.Time;
+import java.time.Duration;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Deque;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
+
+/** Does what a {@link ChangeState} wants done in the store, on the caller's thread. */
+final class ChangeDriver {
+  /** How long to wait for members before looking into the log again. */
+  private static final long LOOK_NANOS = TimeUnit.MILLISECONDS.toNanos(20);
+
+  private static final long WAIT_NANOS = TimeUnit.SECONDS.toNanos(1);
+
+  private final Store store;
+  private final Time time;
+  private final ChangeState state;
+  private final String self;
+  private final Deque<ChangeOutput> todo = new ArrayDeque<>();
+  private @Nullable Collect collect;
+  private boolean isUnanswered;
+
+  /**
+   * Prepares a change.
+   *
+   * @param store the store of the job
+   * @param time the clock of the state
+   * @param self the number of this process, or the name of one that wants to join
+   */
+  ChangeDriver(Store store, Time time, ChangeState state, String self) {
+    this.store = store;
+    this.time = time;
+    this.state = state;
+    this.self = self;
+  }
+
+  /**
+   * Takes part in a change until it is over.
+   *
+   * @return how it ended for this process
+   * @throws StoreException if the store does not answer
+   */
+  ChangeOutput run() {
+    step(new ChangeInput.Tick());
+    while (true) {
+      ChangeOutput next = todo.poll();
+      switch (next) {
+        case null -> look();
+        case Append append -> append(append);
+        case ChangeOutput.Say(long change) -> {
+          store.set(key(change, self), state.ready().encode());
+        }
+        case Collect wanted -> collect = wanted;
+        default -> {
+          return next;
+        }
+      }
+    }
+  }
+
+  private void step(ChangeInput input) {
+    todo.addAll(state.step(time.nanoTime(), input));
+  }
+
+  private static String key(long change, Object who) {
+    return "change/" + change + "/ready/" + who;
+  }
+
+  private void append(Append append) {
+    Store.Swap swap;
+    try {
+      swap = store.compareSet(JobMonitor.key(append.place()), null, append.entry().encode());
+    } catch (StoreException e) {
+      if (isUnanswered) {
+        throw e;
+      }
+      isUnanswered = true;
+      step(new ChangeInput.Unanswered());
+      return;
+    }
+    isUnanswered = false;
+    byte[] there = swap.value();
+    byte[] value = swap.stored() || there == null ? append.entry().encode() : there;
+    step(new ChangeInput.Appended(read(append.place(), value)));
+  }
+
+  private static ChangeInput.Read read(long place, byte[] value) {
+    MembershipEntry entry = null;
+    try {
+      entry = MembershipEntry.decode(value);
+    } catch (IllegalArgumentException e) {
+      System.getLogger(ChangeDriver.class.getName())
+          .log(System.Logger.Level.WARNING, "entry " + place + " of the log cannot be read", e);
+    }
+    return new ChangeInput.Read(place, entry, JobMonitor.lostRank(value));
+  }
+
+  /** Waits for whatever comes next: an entry, members, or a limit. */
+  private void look() {
+    Collect wanted = collect;
+    long now = time.nanoTime();
+    long limit = state.nextLimit();
+    if (wanted != null) {
+      if (readNext(0)) {
+        return;
+      }
+      List<String> keys = new ArrayList<>();
+      wanted.members().forEach(each -> keys.add(key(wanted.change(), each)));
+      wanted.names().forEach(each -> keys.add(key(wanted.change(), each)));
+      long left = wanted.limitNanos() - now;
+      if (left <= 0 || await(keys, Math.min(left, LOOK_NANOS))) {
+        collect = null;
+        step(collected(wanted.change()));
+      }
+    } else if (!readNext(Math.clamp(limit - now, 0, WAIT_NANOS))) {
+      now = time.nanoTime();
+    }
+    if (todo.isEmpty() && limit <= time.nanoTime()) {
+      step(new ChangeInput.Tick());
+    }
+  }
+
+  private boolean await(List<String> keys, long nanos) {
+    try {
+      store.await(keys, Duration.ofNanos(nanos));
+      return true;
+    } catch (StoreTimeoutException e) {
+      return false;
+    }
+  }
+
+  /** Reads the next entry of the log if it comes in time. */
+  private boolean readNext(long nanos) {
+    long place = state.membership().read() + 1;
+    String key = JobMonitor.key(place);
+    byte[] value;
+    try {
+      if (nanos == 0 && !store.check(List.of(key))) {
+        return false;
+      }
+      value = store.get(key, Duration.ofNanos(Math.max(nanos, LOOK_NANOS)));
+    } catch (StoreTimeoutException e) {
+      return false;
+    }
+    step(read(place, value));
+    return true;
+  }
+
+  private ChangeInput.Collected collected(long change) {
+    Map<Integer, Ready> members = new HashMap<>();
+    Set<Integer> left = new HashSet<>();
+    Set<String> names = new HashSet<>();
+    for (int member : state.membership().members()) {
+      String key = key(change, member);
+      if (store.check(List.of(key))) {
+        members.put(member, Ready.decode(store.get(key)));
+      } else if (store.check(List.of("left/" + member))) {
+        left.add(member);
+      }
+    }
+    for (String name : state.membership().waiting()) {
+      if (store.check(List.of(key(change, name)))) {
+        names.add(name);
+      }
+    }
+    return new ChangeInput.Collected(change, members, names, left);
+  }
+}

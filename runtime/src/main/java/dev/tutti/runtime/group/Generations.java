@@ -1,0 +1,177 @@
+package dev.tutti.runtime.group;
+
+import dev.tutti.Capabilities;
+import dev.tutti.Capabilities.Feature;
+import dev.tutti.ExpelledException;
+import dev.tutti.OpType;
+import dev.tutti.ReconfigureOptions;
+import dev.tutti.Store;
+import dev.tutti.TooFewRanksException;
+import dev.tutti.TuttiException;
+import dev.tutti.runtime.failure.AnswerTimes;
+import dev.tutti.runtime.membership.ChangeOutput;
+import dev.tutti.runtime.membership.ChangeState;
+import dev.tutti.runtime.membership.Ready;
+import dev.tutti.runtime.membership.Rules;
+import dev.tutti.runtime.operation.BoundBackend;
+import dev.tutti.runtime.operation.Deadlines;
+import dev.tutti.runtime.rendezvous.UninterruptedStore;
+import dev.tutti.runtime.rendezvous.UninterruptedStore.SetUp;
+import java.lang.System.Logger.Level;
+import java.time.Duration;
+import java.util.SortedSet;
+import java.util.TreeSet;
+import java.util.function.Consumer;
+
+/** Leads a process of a job from one generation to the next. */
+final class Generations {
+  private static final System.Logger LOG = System.getLogger(Generations.class.getName());
+
+  private final Job job;
+  private final Members members;
+
+  Generations(Job job) {
+    this.job = job;
+    this.members = job.members;
+  }
+
+  /**
+   * Continues in the next generation, in place of a group.
+   *
+   * @param barrier waits until all ranks have ended their operations, for some time at most
+   * @return the group of all ranks
+   * @throws TuttiException if this process does not go on
+   */
+  Group reconfigure(Group group, ReconfigureOptions options, Consumer<Duration> barrier) {
+    synchronized (members) {
+      group.ensureOpen(OpType.RECONFIGURE);
+      requireAble(group);
+      Duration timeout = options.timeout().orElseGet(group::timeout);
+      endOperations(group, () -> barrier.accept(timeout));
+      SortedSet<Integer> lost = new TreeSet<>();
+      group.failures.lost().forEach(rank -> lost.add(group.identity.globalRanks().get(rank)));
+      Rules rules =
+          new Rules(
+              options.fewest(),
+              options.most(),
+              options.fewestJoining(),
+              options.mostJoining(),
+              Deadlines.nanos(timeout));
+      Ready ready = new Ready(lost, new TreeSet<>());
+      return goOn(false, rules, ready, timeout, group.timeout());
+    }
+  }
+
+  /** Waits until no member is in an operation any more, or the ranks know why the group failed. */
+  private static void endOperations(Group group, Runnable barrier) {
+    if (!group.failures.isFailing()) {
+      try {
+        barrier.run();
+      } catch (TuttiException e) {
+        if (!group.failures.isFailing()) {
+          throw e;
+        }
+      }
+    }
+    var _ = group.failures.await();
+  }
+
+  private void requireAble(Group group) {
+    if (!members.isOfAll(group)) {
+      throw new UnsupportedOperationException(
+          "reconfigure of group %s: call it on the group of all ranks, then create this one anew"
+              .formatted(group.identity.name()));
+    }
+    for (BoundBackend bound : group.backends.values()) {
+      if (bound.backend().hasForeignRanks()) {
+        throw new UnsupportedOperationException(
+            "reconfigure of group %s, which has PyTorch ranks: restart the job instead"
+                .formatted(group.identity.name()));
+      }
+      requireAble(bound.name(), bound.capabilities());
+    }
+  }
+
+  /** Refuses a backend that cannot change the members of a group. */
+  static void requireAble(String backend, Capabilities capabilities) {
+    if (!capabilities.has(Feature.RECONFIGURE)) {
+      throw new UnsupportedOperationException(
+          ("backend '%s' cannot change the members of a group: restart the job instead, or use one"
+                  + " whose capabilities include RECONFIGURE")
+              .formatted(backend));
+    }
+  }
+
+  /** Sets up the first generation of a process that has joined. */
+  Group begin(Duration timeout) {
+    Rules rules = new Rules(1, Integer.MAX_VALUE, 0, Integer.MAX_VALUE, Deadlines.nanos(timeout));
+    synchronized (members) {
+      members.enter();
+      return goOn(true, rules, Ready.PLAIN, timeout, timeout);
+    }
+  }
+
+  /**
+   * Continues until a generation is set up.
+   *
+   * @param isMember whether this process is already a member of the next one
+   */
+  private Group goOn(
+      boolean isMember, Rules rules, Ready ready, Duration timeout, Duration ofOperations) {
+    long giveUp = job.time.deadline(timeout.multipliedBy(2));
+    Ready says = ready;
+    boolean isNext = isMember;
+    while (true) {
+      if (!isNext) {
+        change(rules, says, timeout);
+      }
+      isNext = false;
+      try {
+        return setUp(timeout, ofOperations);
+      } catch (RuntimeException e) {
+        if (giveUp - job.time.nanoTime() <= 0) {
+          throw e;
+        }
+        LOG.log(
+            Level.DEBUG,
+            "rank " + job.rank + ": generation " + members.generation() + " failed",
+            e);
+        says = Ready.PLAIN;
+      }
+    }
+  }
+
+  private void change(Rules rules, Ready ready, Duration timeout) {
+    AnswerTimes times = job.monitor.times();
+    long answer = Deadlines.nanos(times.answer());
+    long deadline = job.time.deadline(timeout.multipliedBy(3));
+    SetUp limits = new SetUp(members.group(), job.rank, deadline, times.answer());
+    Store store = new UninterruptedStore(job.stores.own, job.time, null, limits);
+    long now = job.time.nanoTime();
+    long generation = members.generation();
+    ChangeState state =
+        new ChangeState(members.log, job.rank, "", generation, rules, ready, answer, now);
+    switch (new ChangeDriver(store, job.time, state, String.valueOf(job.rank)).run()) {
+      case ChangeOutput.Enter _ -> members.enter();
+      case ChangeOutput.Expel(String why) ->
+          throw new ExpelledException(
+              ("this process was rank %d of group %s, and generation %d continues without it: %s;"
+                      + " call ProcessGroup.join() to join again")
+                  .formatted(
+                      members.numbers().indexOf(job.rank),
+                      members.group(),
+                      members.log.generation(),
+                      why));
+      case ChangeOutput.Refuse(String why) ->
+          throw new TooFewRanksException(
+              "group %s has not changed: %s".formatted(members.group(), why));
+      case ChangeOutput other -> throw new IllegalStateException("not an end: " + other);
+    }
+  }
+
+  private Group setUp(Duration timeout, Duration ofOperations) {
+    long deadline = job.time.deadline(timeout);
+    return new GroupSetUp(job, members.group(), members.numbers(), deadline, null, true, null)
+        .run(ofOperations);
+  }
+}

@@ -1,0 +1,60 @@
+package dev.tutti.runtime.group;
+
+import dev.tutti.runtime.membership.Membership;
+import java.util.List;
+
+/** The members of a job's group of all ranks, as one of its processes sees them. */
+final class Members {
+  /*
+   * The ranks among all ranks are the numbers of the members, which nobody else ever gets: keys,
+   * entries of the log and wills of a process that was left out never concern another one. In the
+   * first generation they are the ranks. A later generation has a group with a name of its own, and
+   * is set up anew below that name.
+   */
+  private static final String FIRST = "0";
+
+  /** What is known of the log; only for who holds the lock of this object. */
+  final Membership log;
+
+  private volatile Generation current;
+
+  /** A generation and the numbers of its members. */
+  private record Generation(long number, List<Integer> members) {}
+
+  Members(Membership log) {
+    this.log = log;
+    this.current = new Generation(0, log.members());
+  }
+
+  /** Enters the generation that the log is in. */
+  void enter() {
+    current = new Generation(log.generation(), log.members());
+  }
+
+  /** Returns the generation that this process is in. */
+  long generation() {
+    return current.number;
+  }
+
+  /** Returns the name of the group of all ranks. */
+  String group() {
+    long number = current.number;
+    return number == 0 ? FIRST : FIRST + "~" + number;
+  }
+
+  /** Tells whether a group is that of all ranks. */
+  boolean isOfAll(Group group) {
+    return group.identity.name().equals(group());
+  }
+
+  /** Returns the numbers of the members, in rank order. */
+  List<Integer> numbers() {
+    return current.members;
+  }
+
+  /** Returns the ranks of members. */
+  List<Integer> ranksOf(List<Integer> numbers) {
+    List<Integer> all = current.members;
+    return all.getLast() == all.size() - 1 ? numbers : numbers.stream().map(all::indexOf).toList();
+  }
+}
