@@ -23,6 +23,7 @@ export const sections = [
       ['docs/interop.md', 'interop', 'PyTorch jobs'],
       ['docs/stores.md', 'stores', 'Stores'],
       ['docs/security.md', 'security', 'Security'],
+      ['docs/elastic.md', 'elastic', 'Elastic jobs'],
       ['docs/embedding.md', 'embedding', 'Embedding'],
       ['docs/watching.md', 'watching', 'Watching a job'],
       ['docs/micrometer.md', 'micrometer', 'Micrometer'],

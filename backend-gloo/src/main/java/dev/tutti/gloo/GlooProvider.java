@@ -134,7 +134,8 @@ public final class GlooProvider implements BackendProvider {
                   Feature.UNEVEN_PARTS,
                   Feature.TAGS,
                   Feature.SYMMETRIC_MEMORY,
-                  Feature.DETECTS_DEAD_PEERS))
+                  Feature.DETECTS_DEAD_PEERS,
+                  Feature.RECONFIGURE))
           .build();
 
   private final SelectorProvider channels;
