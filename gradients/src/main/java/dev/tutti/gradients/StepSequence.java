@@ -27,9 +27,6 @@ final class StepSequence {
   private static final int START = -1;
   private static final int DONE = Integer.MAX_VALUE;
 
-  /** How many steps must be taken before one can be captured. */
-  private static final int EAGER_STEPS = 2;
-
   private final ProcessGroup group;
   private final ParameterList parameters;
   private final ReducerOptions options;
@@ -128,32 +125,13 @@ final class StepSequence {
    */
   void requireCapturable() {
     if (lanes.isCapturing()) {
-      String reason = reasonAgainstCapture();
+      String reason = CaptureRule.reasonAgainst(parameters, options, step);
       if (reason != null) {
         throw new IllegalStateException(
             "step %d of rank %d cannot be captured into a graph: %s"
                 .formatted(step, group.rank(), reason));
       }
     }
-  }
-
-  private @Nullable String reasonAgainstCapture() {
-    if (used.isExchanged()) {
-      return "withUnusedParameters exchanges on the host, in each step, which parameters were used";
-    }
-    if (uneven.isAllowed()) {
-      return "withUnevenInputs counts on the host, in each step, the ranks that have inputs";
-    }
-    if (options.digestSteps() > 0) {
-      return "withDigest compares parameters on the host";
-    }
-    if (parameters.all().stream().anyMatch(each -> each.device().isCpu())) {
-      return "some parameters are on the host";
-    }
-    return step > EAGER_STEPS
-        ? null
-        : "first take %d steps, which form the buckets and the state of hooks"
-            .formatted(EAGER_STEPS);
   }
 
   /** Notes that the calling thread's current stream writes a gradient. */
