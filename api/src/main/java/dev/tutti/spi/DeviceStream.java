@@ -1,7 +1,6 @@
 package dev.tutti.spi;
 
 import dev.tutti.Incubating;
-import dev.tutti.Registration;
 import dev.tutti.Tensor;
 
 /**
@@ -11,10 +10,10 @@ import dev.tutti.Tensor;
 @Incubating
 public interface DeviceStream {
   /**
-   * Makes this stream the calling thread's current stream of its device, until the registration is
-   * closed on that thread.
+   * Makes this stream the calling thread's current stream of its device, and returns the one that
+   * was. Which device is the thread's current one does not change (c10: {@code exchangeStream}).
    */
-  Registration use();
+  DeviceStream makeCurrent();
 
   /**
    * Orders later work in this stream after the work that is now in another one.

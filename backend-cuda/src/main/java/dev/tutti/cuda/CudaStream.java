@@ -1,6 +1,5 @@
 package dev.tutti.cuda;
 
-import dev.tutti.Registration;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
 import dev.tutti.cuda.access.Facade;
@@ -47,9 +46,14 @@ public final class CudaStream extends Facade<BlockStream> implements DeviceStrea
    * Makes this stream the calling thread's current stream, and its device the current device, until
    * the scope is closed.
    */
-  @Override
   public Scope use() {
     return device.owner().currentStreams().enter(this);
+  }
+
+  /** {@inheritDoc} Allocates nothing. */
+  @Override
+  public CudaStream makeCurrent() {
+    return device.owner().currentStreams().exchange(this);
   }
 
   /** Records an event at the current end of this stream's work. */
@@ -141,7 +145,7 @@ public final class CudaStream extends Facade<BlockStream> implements DeviceStrea
   }
 
   /** The scope in which a stream is current; it must be closed on the thread that opened it. */
-  public static final class Scope implements Registration {
+  public static final class Scope implements AutoCloseable {
     private final CurrentStreams streams;
     private final Thread thread = Thread.currentThread();
     private final CudaStream entered;

@@ -32,6 +32,13 @@ final class CurrentStreams {
     return stream == null ? device.defaultStream() : stream;
   }
 
+  /** Makes a stream the current one of its device, and returns the one before. */
+  CudaStream exchange(CudaStream stream) {
+    CudaStream before = of(stream.device());
+    threads.get().streams[stream.device().index()] = stream;
+    return before;
+  }
+
   CudaStream.Scope enter(CudaStream stream) {
     OfThread own = threads.get();
     CudaStream before = of(stream.device());

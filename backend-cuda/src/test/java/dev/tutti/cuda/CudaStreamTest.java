@@ -52,6 +52,20 @@ class CudaStreamTest {
   }
 
   @Test
+  void aStreamIsExchangedForTheCurrentOneOfItsDevice() {
+    CudaStream one = cuda.device(1).poolStream();
+    CudaStream two = cuda.device(1).poolStream();
+    try (CudaStream.Scope _ = one.use();
+        CudaStream.Scope _ = cuda.device(0).poolStream().use()) {
+      assertThat(two.makeCurrent()).isEqualTo(one);
+      assertThat(cuda.currentDevice().index()).isZero();
+      assertThat(cuda.device(1).currentStream()).isEqualTo(two);
+      assertThat(one.makeCurrent()).isEqualTo(two);
+    }
+    assertThat(cuda.device(1).currentStream().handle()).isZero();
+  }
+
+  @Test
   @SuppressWarnings("try") // deliberately closed on the wrong thread
   void threadsHaveTheirOwnCurrentStream() {
     CudaStream stream = cuda.device(1).poolStream();

@@ -1,5 +1,6 @@
 package dev.tutti.cuda;
 
+import com.sun.management.ThreadMXBean;
 import dev.tutti.DType;
 import dev.tutti.Device;
 import dev.tutti.GroupOptions;
@@ -14,6 +15,7 @@ import dev.tutti.gradients.ReducerOptions;
 import dev.tutti.gradients.hook.Compression;
 import dev.tutti.spi.DeviceSession.Recording;
 import java.io.BufferedWriter;
+import java.lang.management.ManagementFactory;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
@@ -39,6 +41,7 @@ public final class GpuOverlap {
   private static final int SERIES = Integer.getInteger("overlap.series", 5);
   private static final int UNCOUNTED = 2;
   private static final int STEPS = Integer.getInteger("overlap.steps", 20);
+  private static final ThreadMXBean THREADS = (ThreadMXBean) ManagementFactory.getThreadMXBean();
   private static final Duration LIMIT = Duration.ofSeconds(120);
 
   private final Path output;
@@ -56,6 +59,7 @@ public final class GpuOverlap {
   private final List<Tensor> gradients = new ArrayList<>();
   private final Tensor outputGradient;
   private final Tensor[] inputGradients;
+  private long leastHeap;
 
   private GpuOverlap(String[] args, ProcessGroup group, CudaDevice device) {
     this.output = Path.of(args[0]);
@@ -258,6 +262,7 @@ public final class GpuOverlap {
   /** Returns milliseconds per step of the slowest rank, for each series. */
   private double[] series(Runnable step) throws Exception {
     double[] times = new double[SERIES];
+    leastHeap = Long.MAX_VALUE;
     CudaStream stream = device.currentStream();
     try (CudaSession session = new CudaSession(device)) {
       CudaStream own = device.currentStream();
@@ -269,9 +274,12 @@ public final class GpuOverlap {
             session.time(
                 () -> {
                   try (CudaStream.Scope _ = stream.use()) {
+                    long before = THREADS.getCurrentThreadAllocatedBytes();
                     for (int i = 0; i < STEPS; i++) {
                       step.run();
                     }
+                    long bytes = THREADS.getCurrentThreadAllocatedBytes() - before;
+                    leastHeap = Math.min(leastHeap, bytes / STEPS);
                   }
                   own.waitFor(stream);
                 },
@@ -295,7 +303,7 @@ public final class GpuOverlap {
               "{\"peer\": \"tutti\", \"what\": \"%s\", \"backend\": \"%s\", \"lanes\": \"%s\","
                   + " \"ranks\": %d, \"gpus\": %d, \"layers\": %d, \"size\": %d, \"bucket_mib\":"
                   + " %d, \"ms\": %.3f, \"least_ms\": %.3f, \"most_ms\": %.3f, \"largest_error\":"
-                  + " %.3g}",
+                  + " %.3g, \"heap_bytes\": %d}",
               what,
               backend,
               System.getenv().getOrDefault(CudaSettings.LANES.name(), "default"),
@@ -307,7 +315,8 @@ public final class GpuOverlap {
               times[SERIES / 2],
               times[0],
               times[SERIES - 1],
-              error);
+              error,
+              leastHeap);
       try (BufferedWriter writer =
           Files.newBufferedWriter(output, StandardOpenOption.CREATE, StandardOpenOption.APPEND)) {
         writer.write(line);

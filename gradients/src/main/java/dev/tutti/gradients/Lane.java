@@ -1,7 +1,6 @@
 package dev.tutti.gradients;
 
 import dev.tutti.Device;
-import dev.tutti.Registration;
 import dev.tutti.Tensor;
 import dev.tutti.spi.DeviceStream;
 import dev.tutti.spi.DeviceTensors;
@@ -30,9 +29,9 @@ final class Lane {
     return provider.currentStream(device);
   }
 
-  /** Makes the reducer's stream current on the calling thread. */
-  Registration use() {
-    return stream.use();
+  /** Makes the reducer's stream current on the calling thread, and returns the one before. */
+  DeviceStream makeCurrent() {
+    return stream.makeCurrent();
   }
 
   /** Orders later work of the reducer after the work that is now in another stream. */

@@ -1,6 +1,5 @@
 package dev.tutti.gradients;
 
-import dev.tutti.Registration;
 import dev.tutti.spi.DeviceStream;
 import java.util.ArrayList;
 import java.util.List;
@@ -11,8 +10,6 @@ import org.jspecify.annotations.Nullable;
  * method.
  */
 final class MarkedStreams {
-  private static final Registration NONE = () -> {};
-
   private final @Nullable Lane lane;
   private final List<DeviceStream> others = new ArrayList<>();
   private volatile @Nullable DeviceStream first;
@@ -60,19 +57,31 @@ final class MarkedStreams {
   }
 
   /**
-   * Orders the reducer's stream after these streams, and makes it current on the calling thread
-   * until the registration is closed.
+   * Orders the reducer's stream after these streams, and makes it current on the calling thread.
+   *
+   * @return the stream before, for {@link #leave}
    */
-  Registration enter() {
+  @Nullable DeviceStream enter() {
     if (lane != null) {
       drain(lane);
     }
     return use();
   }
 
-  /** Makes the reducer's stream current on the calling thread until the registration is closed. */
-  Registration use() {
-    return lane == null ? NONE : lane.use();
+  /**
+   * Makes the reducer's stream current on the calling thread.
+   *
+   * @return the stream before, for {@link #leave}
+   */
+  @Nullable DeviceStream use() {
+    return lane == null ? null : lane.makeCurrent();
+  }
+
+  /** Makes the stream before current again. */
+  static void leave(@Nullable DeviceStream before) {
+    if (before != null) {
+      DeviceStream _ = before.makeCurrent();
+    }
   }
 
   private synchronized void drain(Lane to) {

@@ -2,8 +2,8 @@ package dev.tutti.gradients;
 
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
-import dev.tutti.Registration;
 import dev.tutti.Tensor;
+import dev.tutti.spi.DeviceStream;
 import java.util.Arrays;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
@@ -250,8 +250,11 @@ final class StepSequence {
 
   private void reduce(Bucket bucket, boolean hasInputs) {
     bucket.begin(step, mean);
-    try (Registration _ = bucket.streams().enter()) {
+    DeviceStream before = bucket.streams().enter();
+    try {
       reduceHere(bucket, hasInputs);
+    } finally {
+      MarkedStreams.leave(before);
     }
   }
 
@@ -295,8 +298,11 @@ final class StepSequence {
       }
       used.exchange();
       for (int i = 0; hasInputs && i < memory.count(); i++) {
-        try (Registration _ = memory.bucket(i).streams().use()) {
+        DeviceStream before = memory.bucket(i).streams().use();
+        try {
           copyOut(memory.bucket(i));
+        } finally {
+          MarkedStreams.leave(before);
         }
       }
     }
@@ -324,8 +330,11 @@ final class StepSequence {
     BucketMemory formed = allocate(agreed);
     lanes.afterCurrent();
     for (int i = 0; i < parameters.count(); i++) {
-      try (Registration _ = formed.of(i).streams().use()) {
+      DeviceStream before = formed.of(i).streams().use();
+      try {
         options.allocator().copy(formed.gradient(i), old.gradient(i));
+      } finally {
+        MarkedStreams.leave(before);
       }
     }
     memory = formed;
