@@ -15,7 +15,8 @@ static_assert(kTakeLag < kChunkSlots && kReduceLag < kTakeLag, "slots would be o
 
 // Sums of real numbers are what is tuned; the others share the code for any number of ranks.
 // kMost: the most ranks, 4 or 8; kUnroll: vectors of each of them that a thread has in flight.
-template <class T, bool kAdds, u32 kMost, u32 kUnroll>
+// kUnequal: a reduce-scatter of parts of unequal size.
+template <class T, bool kAdds, bool kUnequal, u32 kMost, u32 kUnroll>
 struct ChunkReduction {
   using F = Fold<T, kAdds, 4>;
   using R = Range<F::kSize>;
@@ -45,7 +46,7 @@ struct ChunkReduction {
         patience(channel.control, call.timeoutNs) {}
 
   __device__ __forceinline__ bool contributes(u32 r) const { return call.sources >> r & 1; }
-  __device__ __forceinline__ bool gets(u32 r) const { return call.targets >> r & 1; }
+  __device__ __forceinline__ bool gets(u32 r) const { return !kUnequal && (call.targets >> r & 1); }
   __device__ __forceinline__ u32 next(u32 peer) const { return peer + 1 == ranks ? 0 : peer + 1; }
 
   // Where chunk i of this lane begins within every part.
@@ -53,9 +54,10 @@ struct ChunkReduction {
 
   // Chunk i of this lane within part r; shorter or empty at the end.
   __device__ __forceinline__ R chunkOf(const char* memory, u32 r, u64 i, bool partAlone) const {
-    const u64 begin = r * call.partBytes + within(i);
-    const u64 inPart = within(i) >= call.partBytes ? 0 : call.partBytes - within(i);
-    const u64 inAll = begin >= call.bytes ? 0 : call.bytes - begin;
+    const u64 begin = partBegin<kUnequal>(call, r) + within(i);
+    const u64 partBytes = kUnequal ? unequalBytes(call, r, ranks) : call.partBytes;
+    const u64 inPart = within(i) >= partBytes ? 0 : partBytes - within(i);
+    const u64 inAll = kUnequal ? inPart : begin >= call.bytes ? 0 : call.bytes - begin;
     u64 bytes = inPart < inAll ? inPart : inAll;
     bytes = bytes < call.chunk ? bytes : call.chunk;
     return R(memory + (partAlone ? within(i) : begin), bytes);
@@ -129,6 +131,39 @@ struct ChunkReduction {
     *reinterpret_cast<uint4*>(to) = bits;
   }
 
+  // Of all peers, those whose chunk is whole by vectors, and the others by what is there.
+  __device__ __forceinline__ void pushUnequal(u64 i, u64 slot) const {
+    u32 peer = rank;
+#pragma unroll 1
+    for (u32 k = 1; k < ranks; k++) {
+      peer = next(peer);
+      const R in = chunkOf(call.in, peer, i, false);
+      char* to = channel.areas[peer] + slot;
+      const u32 whole =
+          in.bytes == call.chunk && isAligned(in.base, 16) && call.op != kPremulSum ? call.chunk : 0;
+#pragma unroll 1
+      for (u32 begin = threadIdx.x * 16; begin < whole; begin += kPushUnroll * step) {
+        uint4 bits[kPushUnroll];
+#pragma unroll
+        for (u32 u = 0; u < kPushUnroll; u++) {
+          if (begin + u * step < whole) {
+            bits[u] = *reinterpret_cast<const uint4*>(in.base + begin + u * step);
+          }
+        }
+#pragma unroll
+        for (u32 u = 0; u < kPushUnroll; u++) {
+          if (begin + u * step < whole) {
+            put(to + begin + u * step, bits[u]);
+          }
+        }
+      }
+#pragma unroll 1
+      for (u32 offset = whole + threadIdx.x * 16; offset < in.bytes; offset += step) {
+        put(to + offset, contribution(in.load16(offset)));
+      }
+    }
+  }
+
   // A peer at a time: faster, by a fiftieth, where no results are taken from slots, and slower, by a tenth, where they are.
   __device__ __forceinline__ void pushByPeers(u64 i, u64 slot) const {
     u32 peer = rank;
@@ -195,7 +230,9 @@ struct ChunkReduction {
   // First stage: part r of this rank's memory goes to rank r.
   __device__ __forceinline__ void push(u64 i) const {
     const u64 slot = slots(kScatterChunks, i) + u64(rank) * channel.chunkBytes;
-    if (contributes(rank) && isWhole(call.in, i) && call.op != kPremulSum) {
+    if constexpr (kUnequal) {
+      pushUnequal(i, slot);
+    } else if (contributes(rank) && isWhole(call.in, i) && call.op != kPremulSum) {
       if (call.shared[rank] != 0) {
         pushByPeers(i, slot);
       } else {
@@ -286,7 +323,7 @@ struct ChunkReduction {
   // The same for any address and length, operator and source.
   __device__ __forceinline__ void reduceAny(const char* from, u64 i, const R& in, const R& out,
                                             bool keeps) const {
-    const bool copies = (call.sources & (call.sources - 1)) == 0;
+    const bool copies = !kUnequal && (call.sources & (call.sources - 1)) == 0;
     const u32 source = __ffs(call.sources) - 1;
 #pragma unroll 1
     for (u32 offset = threadIdx.x * 16; offset < in.bytes; offset += step) {
@@ -318,10 +355,11 @@ struct ChunkReduction {
       return false;
     }
     const R in = chunkOf(call.in, rank, i, false);
-    const R out = chunkOf(call.out, rank, i, call.targets == 0);
-    const bool keeps = call.targets == 0 || gets(rank);
+    const R out = chunkOf(call.out, rank, i, kUnequal || call.targets == 0);
+    const bool keeps = kUnequal || call.targets == 0 || gets(rank);
     const char* from = channel.areas[rank] + slots(kScatterChunks, i);
-    const bool everyone = (call.sources & (call.sources - 1)) != 0 && call.op != kPremulSum;
+    const bool everyone =
+        (kUnequal || (call.sources & (call.sources - 1)) != 0) && call.op != kPremulSum;
     if (kAdds && !Element<T>::kInteger && everyone && in.bytes == call.chunk && isAligned(in.base, 16) &&
         (!keeps || isAligned(out.base, 16))) {
       reduceWhole(from, i, in, out, keeps);
@@ -336,6 +374,9 @@ struct ChunkReduction {
   __device__ __forceinline__ bool take(u64 i) {
     if (!await(kGathered, i)) {
       return false;
+    }
+    if constexpr (kUnequal) {
+      return true;
     }
     u32 slotted = 0;
 #pragma unroll
@@ -409,16 +450,16 @@ struct ChunkReduction {
   }
 };
 
-template <class T, bool kAdds>
+template <class T, bool kAdds, bool kUnequal>
 __device__ __forceinline__ void reduceByChunks(const Channel& channel, const ReduceCall& call) {
   __shared__ char* targets[kMaxRanks];
   if constexpr (kAdds && !Element<T>::kInteger) {
     if (channel.ranks <= 4) {
-      ChunkReduction<T, kAdds, 4, 2>(channel, call, targets).run();
+      ChunkReduction<T, kAdds, kUnequal, 4, 2>(channel, call, targets).run();
       return;
     }
   }
-  ChunkReduction<T, kAdds, 8, 1>(channel, call, targets).run();
+  ChunkReduction<T, kAdds, kUnequal, 8, 1>(channel, call, targets).run();
 }
 
 }  // namespace tutti

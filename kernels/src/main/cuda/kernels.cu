@@ -17,10 +17,15 @@
     run;                                                                              \
   }
 
+// Small sums of real numbers are what is common; other reductions to unequal parts go in chunks at all sizes.
+#define TUTTI_UNEQUAL_TWO_SHOT(label, type) \
+  TUTTI_REDUCE(unequal_two_shot, label, sum, (tutti::reduceTwoShot<type, true, true>(channel, call)))
+
 #define TUTTI_REDUCE_OPS(label, type, ops, adds)                                         \
   TUTTI_REDUCE(one_shot, label, ops, (tutti::reduceOneShot<type, adds>(channel, call))) \
-  TUTTI_REDUCE(two_shot, label, ops, (tutti::reduceTwoShot<type, adds>(channel, call))) \
-  TUTTI_REDUCE(chunks, label, ops, (tutti::reduceByChunks<type, adds>(channel, call)))
+  TUTTI_REDUCE(two_shot, label, ops, (tutti::reduceTwoShot<type, adds, false>(channel, call))) \
+  TUTTI_REDUCE(chunks, label, ops, (tutti::reduceByChunks<type, adds, false>(channel, call))) \
+  TUTTI_REDUCE(unequal_chunks, label, ops, (tutti::reduceByChunks<type, adds, true>(channel, call)))
 
 #define TUTTI_REDUCE_TYPE(label, type)     \
   TUTTI_REDUCE_OPS(label, type, sum, true) \
@@ -34,3 +39,8 @@ TUTTI_REDUCE_TYPE(i8, signed char)
 TUTTI_REDUCE_TYPE(u8, unsigned char)
 TUTTI_REDUCE_TYPE(i32, int)
 TUTTI_REDUCE_TYPE(i64, long long)
+
+TUTTI_UNEQUAL_TWO_SHOT(f32, float)
+TUTTI_UNEQUAL_TWO_SHOT(f64, double)
+TUTTI_UNEQUAL_TWO_SHOT(f16, tutti::Half)
+TUTTI_UNEQUAL_TWO_SHOT(bf16, tutti::BFloat16)

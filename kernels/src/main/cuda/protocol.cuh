@@ -89,11 +89,22 @@ struct ReduceCall {
   u32 sources;  // bit r: rank r contributes; all ranks, or one, whose elements are copied
   u32 targets;  // bit r: rank r gets the whole result; none: each rank gets its part
   u32 chunk;    // bytes of a chunk; a multiple of 16, at most chunkBytes
+  // In a reduce-scatter of unequal parts: where each part begins, in bytes, times 16; partBytes is then the longest.
   // If out is in memory that all ranks share: where each of them addresses it, a multiple of 16 as bytes is then, plus the
   // number of that memory, from 1 to 15; else 0. Two ranks write each other's results if they have the same number.
   u64 shared[kMaxRanks];
 };
 static_assert(sizeof(ReduceCall) == 128, "the layout is known to the host");
+
+// Where part r of all begins, and how long it is.
+template <bool kUnequal>
+__device__ __forceinline__ u64 partBegin(const ReduceCall& call, u32 r) {
+  return kUnequal ? call.shared[r] >> 4 : r * call.partBytes;
+}
+
+__device__ __forceinline__ u64 unequalBytes(const ReduceCall& call, u32 r, u32 ranks) {
+  return (r + 1 < ranks ? call.shared[r + 1] >> 4 : call.bytes) - (call.shared[r] >> 4);
+}
 
 struct ExchangeCall {
   const char* src[kMaxRanks];

@@ -364,6 +364,67 @@ void reductions(World& world) {
   }
 }
 
+// Parts that become shorter, of which the second is empty.
+void unequal(World& world, bool twoShot, const Type& type, uint32_t op, size_t count, unsigned inShift,
+             unsigned outShift, bool inPlace) {
+  const int ranks = world.ranks;
+  const std::string name = kernelName(twoShot ? "unequal_two_shot" : "unequal_chunks", type, op) + " " +
+                           kOps[op] + " count " + std::to_string(count) + " shifts " +
+                           std::to_string(inShift) + "," + std::to_string(outShift) +
+                           (inPlace ? " in place" : "");
+  std::vector<size_t> begins(ranks + 1);
+  for (int r = 0; r < ranks; r++) begins[r + 1] = begins[r] + (r == 1 ? 0 : count - count * r / (10 * ranks));
+  Buffers in(world, world.in, inShift, begins[ranks] * type.size);
+  Buffers out(world, world.out, outShift, count * type.size);
+  fill(type, op, in, begins[ranks]);
+  in.upload();
+  out.upload();
+  const auto inputs = inputsOf(in);
+  for (int r = 0; r < ranks; r++) {
+    char* target = inPlace ? in.at(r) + begins[r] * type.size : out.at(r);
+    tutti::ReduceCall call = reduceCall(world, in.at(r), target, begins[ranks] * type.size, op);
+    call.factor = factorOf(r);
+    call.partBytes = count * type.size;
+    call.targets = 0;
+    call.chunk = 2048;
+    for (int p = 0; p < ranks; p++) call.shared[p] = begins[p] * type.size << 4;
+    world.collective(kernelName(twoShot ? "unequal_two_shot" : "unequal_chunks", type, op), r, {3, 128}, call);
+  }
+  Buffers& result = inPlace ? in : out;
+  result.download(name);
+  for (int r = 0; r < ranks; r++) {
+    const size_t first = inPlace ? begins[r] : 0;
+    for (size_t i = 0; i < begins[r + 1] - begins[r]; i++) {
+      compare(type, op, inputs, begins[r] + i, result.hostAt(r), first + i, name + " rank " + std::to_string(r));
+    }
+    const size_t behind = (first + begins[r + 1] - begins[r]) * type.size;
+    for (size_t i = behind; !inPlace && i < result.bytes; i++) {
+      if (result.hostAt(r)[i] != 0x5a) fail(name + ": wrote behind its part");
+    }
+  }
+  cases++;
+}
+
+void unequals(World& world) {
+  for (const Type& type : kTypes) {
+    for (uint32_t op = 0; op <= 8; op++) {
+      const bool bitwise = op >= tutti::kBand && op <= tutti::kBxor;
+      if ((bitwise && !type.integer) || (op == tutti::kPremulSum && type.integer)) continue;
+      for (size_t count : {1, 3, 64, 1021, 4096, 20011}) {
+        for (int variant = 0; variant < 4; variant++) {
+          const unsigned inShift = variant == 1 ? type.size : variant == 2 ? 1 : 0;
+          const unsigned outShift = variant == 1 ? 3 * type.size : variant == 2 ? 5 : 0;
+          unequal(world, false, type, op, count, inShift, outShift, variant == 3);
+          // Three blocks of 128 threads hold fewer packets than the slots of the largest.
+          if (adds(op) && !type.integer && count <= 1021) {
+            unequal(world, true, type, op, count, inShift, outShift, variant == 3);
+          }
+        }
+      }
+    }
+  }
+}
+
 void broadcasts(World& world) {
   for (size_t bytes : {1, 17, 5000, 123456, 123457}) {
     for (int root = 0; root < world.ranks; root++) {
@@ -657,6 +718,7 @@ int main(int argc, char** argv) {
     streamBlock(world);
     signals(world);
     reductions(world);
+    unequals(world);
     broadcasts(world);
     exchanges(world);
   }

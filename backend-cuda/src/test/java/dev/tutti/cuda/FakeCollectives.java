@@ -294,7 +294,10 @@ final class FakeCollectives {
     HostReducer.combineAll(
         kind, dtype, result, 0, inputs.toArray(MemorySegment[]::new), 0, bytes / dtype.byteSize());
     byte[] all = result.toArray(ValueLayout.JAVA_BYTE);
-    if (targets == 0) {
+    if (launch.contains("unequal")) {
+      long end = view.rank + 1 < view.ranks ? shared(call, view.rank + 1) >> 4 : bytes;
+      write(out, Arrays.copyOfRange(all, (int) (shared(call, view.rank) >> 4), (int) end));
+    } else if (targets == 0) {
       write(out, Arrays.copyOfRange(all, (int) (view.rank * part), (int) ((view.rank + 1) * part)));
     } else if (launch.contains("chunks")) {
       spread(view, call, all, patience);

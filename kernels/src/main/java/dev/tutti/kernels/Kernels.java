@@ -72,11 +72,22 @@ public final class Kernels {
           MAX_THREADS,
           LaunchRules::exchange);
 
+  private static final List<Parameter> REDUCE_PARAMETERS =
+      List.of(CHANNEL, new Parameter("call", ParameterType.REDUCE_CALL));
+
   private static final Map<DType, ReduceKernels> REDUCE = reduceKernels();
+
+  private static final Map<DType, Kernel> UNEQUAL_TWO_SHOT =
+      new EnumMap<>(
+          Map.of(
+              DType.FLOAT32, unequalTwoShot("f32"),
+              DType.FLOAT64, unequalTwoShot("f64"),
+              DType.FLOAT16, unequalTwoShot("f16"),
+              DType.BFLOAT16, unequalTwoShot("bf16")));
 
   private record ReduceKernels(Family sums, Family others) {}
 
-  private record Family(Kernel oneShot, Kernel twoShot, Kernel chunks) {}
+  private record Family(Kernel oneShot, Kernel twoShot, Kernel chunks, Kernel unequalChunks) {}
 
   private Kernels() {}
 
@@ -118,8 +129,16 @@ public final class Kernels {
     };
   }
 
+  private static Kernel unequalTwoShot(String label) {
+    return new Kernel(
+        "tutti_unequal_two_shot_" + label + "_sum",
+        REDUCE_PARAMETERS,
+        MAX_THREADS,
+        (bytes, layout) -> LaunchRules.twoShot(bytes, ChannelLayout.FULL_PAYLOAD, layout));
+  }
+
   private static Family family(String suffix, int payload) {
-    List<Parameter> parameters = List.of(CHANNEL, new Parameter("call", ParameterType.REDUCE_CALL));
+    List<Parameter> parameters = REDUCE_PARAMETERS;
     return new Family(
         new Kernel(
             "tutti_one_shot_" + suffix,
@@ -131,7 +150,8 @@ public final class Kernels {
             parameters,
             MAX_THREADS,
             (bytes, layout) -> LaunchRules.twoShot(bytes, payload, layout)),
-        new Kernel("tutti_chunks_" + suffix, parameters, MAX_THREADS, LaunchRules::chunks));
+        new Kernel("tutti_chunks_" + suffix, parameters, MAX_THREADS, LaunchRules::chunks),
+        new Kernel("tutti_unequal_chunks_" + suffix, parameters, MAX_THREADS, LaunchRules::chunks));
   }
 
   /** Returns the kernel that holds up a stream until the host releases it. */
@@ -204,6 +224,32 @@ public final class Kernels {
   }
 
   /**
+   * Returns the reduce-scatter of parts of unequal size in chunks.
+   *
+   * @param dtype the element type
+   * @param op the operator
+   * @throws IllegalArgumentException if there is no such kernel
+   */
+  public static Kernel unequalChunks(DType dtype, ReduceOp.Kind op) {
+    return family(dtype, op).unequalChunks();
+  }
+
+  /**
+   * Returns the reduce-scatter of parts of unequal size in packets, which exists where {@link
+   * #hasFullPackets} is true.
+   *
+   * @param dtype the element type
+   * @throws IllegalArgumentException if there is no such kernel
+   */
+  public static Kernel unequalTwoShot(DType dtype) {
+    Kernel kernel = UNEQUAL_TWO_SHOT.get(dtype);
+    if (kernel == null) {
+      throw new IllegalArgumentException("no packets for unequal parts of " + dtype.label());
+    }
+    return kernel;
+  }
+
+  /**
    * Tells whether the kernels can reduce a type.
    *
    * @param dtype the element type
@@ -221,9 +267,11 @@ public final class Kernels {
     all.addAll(CoalesceKernels.all());
     for (ReduceKernels kernels : REDUCE.values()) {
       for (Family family : List.of(kernels.sums(), kernels.others())) {
-        all.addAll(List.of(family.oneShot(), family.twoShot(), family.chunks()));
+        all.addAll(
+            List.of(family.oneShot(), family.twoShot(), family.chunks(), family.unequalChunks()));
       }
     }
+    all.addAll(UNEQUAL_TWO_SHOT.values());
     return List.copyOf(all);
   }
 

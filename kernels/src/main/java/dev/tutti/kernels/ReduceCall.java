@@ -72,6 +72,30 @@ public final class ReduceCall {
   }
 
   /**
+   * Sets a reduction of which rank r keeps part r, for {@link Kernels#unequalChunks} and {@link
+   * Kernels#unequalTwoShot}.
+   *
+   * @param in the device address of all parts, one after another
+   * @param out the device address of this rank's part
+   * @param partBytes the size of each part in bytes, the same numbers on all ranks
+   */
+  public ReduceCall reduceScatter(long in, long out, long[] partBytes) {
+    long bytes = 0;
+    long longest = 0;
+    for (long part : partBytes) {
+      bytes += part;
+      longest = Math.max(longest, part);
+    }
+    set(in, out, bytes, longest, allOf(partBytes.length), 0);
+    long begin = 0;
+    for (int r = 0; r < partBytes.length; r++) {
+      memory.set(ValueLayout.JAVA_LONG, SHARED_OFFSET + 8L * r, begin << 4);
+      begin += partBytes[r];
+    }
+    return this;
+  }
+
+  /**
    * Sets a broadcast, which runs on {@link Kernels#broadcast}.
    *
    * @param data the device address of the elements

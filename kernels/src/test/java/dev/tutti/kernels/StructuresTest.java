@@ -106,6 +106,13 @@ class StructuresTest {
     assertThat(word(memory, 16)).isEqualTo(24);
     assertThat(word(memory, 24)).isEqualTo(6);
     assertThat(half(memory, 56)).isZero();
+    call.reduceScatter(10, 20, new long[] {8, 0, 24});
+    assertThat(memory.asSlice(0, 32).toArray(ValueLayout.JAVA_LONG))
+        .containsExactly(10, 20, 32, 24);
+    assertThat(memory.asSlice(64, 32).toArray(ValueLayout.JAVA_LONG))
+        .containsExactly(0, 8 << 4, 8 << 4, 0);
+    assertThat(half(memory, 52)).isEqualTo(7);
+    assertThat(half(memory, 56)).isZero();
     call.reduce(10, 20, 64, 4, 2);
     assertThat(half(memory, 56)).isEqualTo(4);
     call.broadcast(10, 64, 4, 1);

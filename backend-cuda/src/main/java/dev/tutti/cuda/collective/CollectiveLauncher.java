@@ -18,6 +18,7 @@ import dev.tutti.spi.Operation;
 import dev.tutti.spi.PeerLostException;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
+import java.util.stream.LongStream;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -315,6 +316,27 @@ public final class CollectiveLauncher {
         twoShot
             ? Kernels.twoShot(output.dtype(), reduceOp.kind())
             : Kernels.chunks(output.dtype(), reduceOp.kind());
+    launchReduce(op, kernel, bytes, reduceOp);
+  }
+
+  /**
+   * Reduces parts of unequal size.
+   *
+   * @param input the address of all parts, one after another
+   * @param partBytes the size of each part in bytes, not all 0
+   */
+  void reduceScatter(Operation op, Tensor output, long input, long[] partBytes, ReduceOp reduceOp) {
+    long bytes = LongStream.of(partBytes).max().orElse(0) * size;
+    begin(op);
+    channel.reduce.reduceScatter(input, output.segment().address(), partBytes);
+    boolean twoShot =
+        Kernels.hasFullPackets(output.dtype(), reduceOp.kind())
+            && limits.allowsTwoShot(bytes, output.dtype(), reduceOp.kind(), channel.layout);
+    op.took(twoShot ? TWO_SHOT : CHUNKS);
+    Kernel kernel =
+        twoShot
+            ? Kernels.unequalTwoShot(output.dtype())
+            : Kernels.unequalChunks(output.dtype(), reduceOp.kind());
     launchReduce(op, kernel, bytes, reduceOp);
   }
 

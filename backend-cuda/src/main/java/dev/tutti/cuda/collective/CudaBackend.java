@@ -19,6 +19,7 @@ import java.lang.foreign.Arena;
 import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.TimeoutException;
+import java.util.stream.LongStream;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -249,10 +250,16 @@ public final class CudaBackend implements Backend {
   public void reduceScatter(Operation op, Tensor output, List<Tensor> inputs, ReduceOp reduceOp) {
     check(op, output);
     check(op, inputs);
-    CollectiveLauncher to = laneFor(output.byteSize());
+    long[] sizes = inputs.stream().mapToLong(Tensor::byteSize).toArray();
+    CollectiveLauncher to = laneFor(LongStream.of(sizes).sum());
     if (to == null) {
       copy(output, inputs.get(0));
       scaleAlone(op, output, reduceOp);
+      return;
+    }
+    long adjacent = TensorChecks.addressOfAdjacent(inputs);
+    if (adjacent != 0) {
+      reduceScatter(to, op, output, adjacent, sizes, reduceOp);
       return;
     }
     // Used in stream order, so it may be freed as soon as the kernel is enqueued.
@@ -265,15 +272,33 @@ public final class CudaBackend implements Backend {
               + " use reduceScatterInto");
     }
     Parts.of(device).context().enter();
-    long bytes = output.byteSize();
-    DeviceBlock flat = Parts.of(device).allocator().allocate(bytes * size, Parts.of(stream));
+    DeviceBlock flat =
+        Parts.of(device).allocator().allocate(LongStream.of(sizes).sum(), Parts.of(stream));
     try {
-      for (int r = 0; r < size; r++) {
-        enqueueCopy(flat.address() + r * bytes, inputs.get(r), stream);
+      long begin = flat.address();
+      for (Tensor input : inputs) {
+        if (input.byteSize() > 0) {
+          enqueueCopy(begin, input, stream);
+        }
+        begin += input.byteSize();
       }
-      to.reduceScatter(op, output, flat.address(), reduceOp);
+      reduceScatter(to, op, output, flat.address(), sizes, reduceOp);
     } finally {
       Parts.of(device).allocator().free(flat);
+    }
+  }
+
+  private static void reduceScatter(
+      CollectiveLauncher to,
+      Operation op,
+      Tensor output,
+      long input,
+      long[] sizes,
+      ReduceOp reduceOp) {
+    if (LongStream.of(sizes).allMatch(bytes -> bytes == sizes[0])) {
+      to.reduceScatter(op, output, input, reduceOp);
+    } else {
+      to.reduceScatter(op, output, input, sizes, reduceOp);
     }
   }
 

@@ -19,6 +19,23 @@ public final class TensorChecks {
     return false;
   }
 
+  /** Returns the address of tensors of which each begins where the one before it ends, or 0. */
+  static long addressOfAdjacent(List<Tensor> tensors) {
+    long begin = 0;
+    long end = 0;
+    for (Tensor tensor : tensors) {
+      long address = tensor.segment().address();
+      if (tensor.byteSize() > 0 && begin != 0 && address != end) {
+        return 0;
+      }
+      if (tensor.byteSize() > 0) {
+        begin = begin == 0 ? address : begin;
+        end = address + tensor.byteSize();
+      }
+    }
+    return begin;
+  }
+
   /**
    * Throws if a tensor is on another device, or its memory was freed.
    *

@@ -8,6 +8,7 @@ import dev.tutti.cuda.CudaDevice;
 import dev.tutti.cuda.CudaEvent;
 import dev.tutti.cuda.CudaStream;
 import dev.tutti.cuda.collective.InnerOperation;
+import dev.tutti.cuda.collective.TensorChecks;
 import dev.tutti.cuda.element.DeviceNanSearch;
 import dev.tutti.cuda.gloo.HostPipeline.PartCall;
 import dev.tutti.gloo.spi.GlooGroup;
@@ -267,8 +268,16 @@ public final class GlooCudaBackend implements Backend {
     }
   }
 
+  /** Gathers; parts of unequal size pass through the host whole. */
   @Override
   public void allGather(Operation op, List<Tensor> outputs, Tensor input) throws Exception {
+    if (TensorChecks.areUnequal(outputs)) {
+      HostWork work = begin(op, input);
+      Tensor in = work.input(input).host();
+      List<Tensor> outs = outputs(work, outputs);
+      run(op, work, () -> host.allGather(op, outs, in));
+      return;
+    }
     DeviceRows own = DeviceRows.ofAll(List.of(input));
     DeviceRows all = DeviceRows.ofEach(outputs);
     inParts(op, input, size, own, all, (in, out) -> host.allGatherInto(op, out, in));
@@ -313,9 +322,17 @@ public final class GlooCudaBackend implements Backend {
         (in, out) -> host.scatter(op, out, rank == root ? ofEach(in) : List.of(), root));
   }
 
+  /** Reduces and scatters; parts of unequal size pass through the host whole. */
   @Override
   public void reduceScatter(Operation op, Tensor output, List<Tensor> inputs, ReduceOp reduceOp)
       throws Exception {
+    if (TensorChecks.areUnequal(inputs)) {
+      HostWork work = begin(op, output);
+      List<Tensor> ins = inputs(work, inputs);
+      Tensor out = work.output(output).host();
+      run(op, work, () -> host.reduceScatter(op, out, ins, reduceOp));
+      return;
+    }
     DeviceRows own = DeviceRows.ofAll(List.of(output));
     DeviceRows all = DeviceRows.ofEach(inputs);
     inParts(

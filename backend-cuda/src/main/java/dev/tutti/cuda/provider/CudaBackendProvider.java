@@ -33,6 +33,7 @@ public final class CudaBackendProvider extends DeviceProvider {
   private static final Capabilities CAPABILITIES =
       capabilities(
               Kernels::isReducible,
+              Feature.UNEVEN_PARTS,
               Feature.STREAM_ORDERED,
               Feature.DETECTS_DEAD_PEERS,
               Feature.TAGS,

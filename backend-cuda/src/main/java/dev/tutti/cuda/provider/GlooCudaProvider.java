@@ -16,10 +16,7 @@ import java.util.List;
 import java.util.Set;
 import java.util.function.Supplier;
 
-/**
- * The provider of CUDA tensors in Gloo groups: all collectives, with parts of equal size and with
- * tensors of any strides.
- */
+/** The provider of CUDA tensors in Gloo groups: all collectives, with tensors of any strides. */
 public final class GlooCudaProvider implements GlooDeviceProvider {
   private final Supplier<Cuda> cuda;
 
@@ -54,7 +51,7 @@ public final class GlooCudaProvider implements GlooDeviceProvider {
         .features(features)
         .algorithms(List.of())
         .build()
-        .without(Set.of(Feature.TAGS, Feature.SYMMETRIC_MEMORY, Feature.UNEVEN_PARTS));
+        .without(Set.of(Feature.TAGS, Feature.SYMMETRIC_MEMORY));
   }
 
   @Override

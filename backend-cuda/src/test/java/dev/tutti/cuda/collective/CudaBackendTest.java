@@ -103,6 +103,40 @@ class CudaBackendTest {
             "tutti_chunks_f32_sum");
   }
 
+  @Test
+  void partsOfUnequalSizeHaveKernelsOfTheirOwn() throws Exception {
+    new CudaRanks(cuda)
+        .with("TUTTI_X_CUDA_TWO_SHOT_BYTES", "4K")
+        .run(
+            2,
+            (group, device) -> {
+              for (long[] splits : new long[][] {{500, 3}, {0, 600}, {200, 200}}) {
+                long total = splits[0] + splits[1];
+                Tensor input = device.tensors().copyOf(Tensor.allocate(DType.FLOAT32, total));
+                Tensor own =
+                    device.tensors().copyOf(Tensor.allocate(DType.FLOAT32, splits[group.rank()]));
+                group.reduceScatterInto(own, input, splits, ReduceOp.SUM);
+                group.reduceScatterInto(own, input, splits, ReduceOp.MAX);
+              }
+            });
+    assertThat(machine.fake.calls("cuLaunchKernel"))
+        .extracting(call -> call.split(" ")[1])
+        .filteredOn(name -> name.contains("f32_"))
+        .containsExactlyInAnyOrder(
+            "tutti_unequal_two_shot_f32_sum",
+            "tutti_unequal_two_shot_f32_sum",
+            "tutti_unequal_chunks_f32_other",
+            "tutti_unequal_chunks_f32_other",
+            "tutti_unequal_chunks_f32_sum",
+            "tutti_unequal_chunks_f32_sum",
+            "tutti_unequal_chunks_f32_other",
+            "tutti_unequal_chunks_f32_other",
+            "tutti_two_shot_f32_sum",
+            "tutti_two_shot_f32_sum",
+            "tutti_two_shot_f32_other",
+            "tutti_two_shot_f32_other");
+  }
+
   /** Two devices: connected by a switch, linked directly, without links, and with NVML missing. */
   @ParameterizedTest
   @CsvSource({
