@@ -300,6 +300,10 @@ public final class BenchCommand implements Callable<Integer> {
               + options.backend
               + "' works on host memory");
     }
+    if (options.uneven && !capabilities.has(Capabilities.Feature.UNEVEN_PARTS)) {
+      throw new IllegalArgumentException(
+          "backend '" + options.backend + "' takes only parts of equal size");
+    }
     if (options.symmetric && !capabilities.has(Capabilities.Feature.SYMMETRIC_MEMORY)) {
       throw new IllegalArgumentException(
           "backend '" + options.backend + "' has no symmetric memory");

@@ -8,12 +8,14 @@ import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.Work;
+import dev.tutti.spi.Staging;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.function.IntConsumer;
 import java.util.function.LongSupplier;
 import java.util.stream.Collectors;
+import java.util.stream.LongStream;
 
 /**
  * The operations that {@code tutti bench} measures, with the rules of nccl-tests for sizes and
@@ -70,13 +72,16 @@ enum BenchOp {
   ALL_GATHER("allGather", false, OpType.ALL_GATHER_INTO, OpType.ALL_GATHER) {
     @Override
     BenchCase prepare(Setup s, long bytes) {
-      Tensor input = s.allocate(s.elements(bytes, s.size()));
-      Tensor output = s.allocate(input.numel() * s.size());
-      List<Tensor> parts = s.parts(output);
+      long[] splits = s.splits(s.elements(bytes, s.size()));
+      Tensor input = s.allocate(splits[s.rank()]);
+      Tensor output = s.allocate(LongStream.of(splits).sum());
+      List<Tensor> parts = Staging.splitRows(output, splits);
       Runnable call =
-          s.has(OpType.ALL_GATHER_INTO)
-              ? () -> s.group.allGatherInto(output, input)
-              : () -> s.group.allGather(parts, input);
+          s.uneven
+              ? () -> s.group.allGatherInto(output, input, splits)
+              : s.has(OpType.ALL_GATHER_INTO)
+                  ? () -> s.group.allGatherInto(output, input)
+                  : () -> s.group.allGather(parts, input);
       return s.parted(
           input,
           output,
@@ -134,13 +139,16 @@ enum BenchOp {
   REDUCE_SCATTER("reduceScatter", true, OpType.REDUCE_SCATTER_INTO, OpType.REDUCE_SCATTER) {
     @Override
     BenchCase prepare(Setup s, long bytes) {
-      Tensor output = s.allocate(s.elements(bytes, s.size()));
-      Tensor input = s.allocate(output.numel() * s.size());
-      List<Tensor> parts = s.parts(input);
+      long[] splits = s.splits(s.elements(bytes, s.size()));
+      Tensor output = s.allocate(splits[s.rank()]);
+      Tensor input = s.allocate(LongStream.of(splits).sum());
+      List<Tensor> parts = Staging.splitRows(input, splits);
       Runnable call =
-          s.has(OpType.REDUCE_SCATTER_INTO)
-              ? () -> s.group.reduceScatterInto(output, input, s.redop)
-              : () -> s.group.reduceScatter(output, parts, s.redop);
+          s.uneven
+              ? () -> s.group.reduceScatterInto(output, input, splits, s.redop)
+              : s.has(OpType.REDUCE_SCATTER_INTO)
+                  ? () -> s.group.reduceScatterInto(output, input, s.redop)
+                  : () -> s.group.reduceScatter(output, parts, s.redop);
       return s.parted(
           output,
           input,
@@ -149,7 +157,7 @@ enum BenchOp {
             s.fillMine(input);
             s.spoil(output);
             call.run();
-            return s.wrongReduced(output, s.rank() * output.numel());
+            return s.wrongReduced(output, LongStream.of(splits).limit(s.rank()).sum());
           });
     }
   },
@@ -339,6 +347,7 @@ enum BenchOp {
     private final DType dtype;
     private final ReduceOp redop;
     private final String name;
+    private final boolean uneven;
     private final List<BenchPattern> inputs = new ArrayList<>();
     private final BenchPattern reduced;
     private long barriers;
@@ -351,13 +360,21 @@ enum BenchOp {
      * @param dtype the element type
      * @param redop the reduction operator; SUM if the operation does not reduce
      * @param name distinguishes this run from others in the group's store
+     * @param uneven whether all-gathers and reduce-scatters have parts of unequal size
      */
-    Setup(ProcessGroup group, BenchMemory memory, DType dtype, ReduceOp redop, String name) {
+    Setup(
+        ProcessGroup group,
+        BenchMemory memory,
+        DType dtype,
+        ReduceOp redop,
+        String name,
+        boolean uneven) {
       this.group = group;
       this.memory = memory;
       this.dtype = dtype;
       this.redop = redop;
       this.name = name;
+      this.uneven = uneven;
       for (int rank = 0; rank < group.size(); rank++) {
         inputs.add(BenchPattern.input(dtype, redop, group.size(), rank));
       }
@@ -401,12 +418,21 @@ enum BenchOp {
     }
 
     private List<Tensor> parts(Tensor whole) {
-      long part = whole.numel() / size();
-      List<Tensor> parts = new ArrayList<>();
-      for (int rank = 0; rank < size(); rank++) {
-        parts.add(whole.narrow(0, rank * part, part));
-      }
-      return parts;
+      long[] splits = new long[size()];
+      Arrays.fill(splits, whole.numel() / size());
+      return Staging.splitRows(whole, splits);
+    }
+
+    /** Returns the elements of the part of each rank, with a given mean; within 10 % if uneven. */
+    private long[] splits(long mean) {
+      long most = mean / 20;
+      // Parts of which each begins at a multiple of 16 elements, as rows of matrices do.
+      long more = uneven ? most - (most < 16 ? 0 : most % 16) : 0;
+      long[] splits = new long[size()];
+      Arrays.setAll(
+          splits,
+          rank -> rank == size() - 1 && rank % 2 == 0 ? mean : mean + (rank % 2 * 2 - 1) * more);
+      return splits;
     }
 
     private long countWrongParts(List<Tensor> parts) {

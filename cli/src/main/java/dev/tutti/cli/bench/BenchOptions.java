@@ -111,6 +111,13 @@ final class BenchOptions {
       description = "Allocate the tensors in symmetric memory; the backend must have it.")
   boolean symmetric;
 
+  @Option(
+      names = "--uneven",
+      description =
+          "Give ranks parts that differ by up to 10 percent in allGather and reduceScatter; the"
+              + " backend must take them.")
+  boolean uneven;
+
   /** Validates the values and returns the sizes in bytes. */
   List<Long> sizes() {
     if (minBytes < 1 || maxBytes < minBytes) {
@@ -196,6 +203,9 @@ final class BenchOptions {
     arguments.add("--timeout=" + timeout.toMillis() + "ms");
     if (graph) {
       arguments.add("--graph");
+    }
+    if (uneven) {
+      arguments.add("--uneven");
     }
     if (symmetric) {
       arguments.add("--symmetric");

@@ -82,7 +82,8 @@ final class BenchRank {
       ReduceOp redop = op.reduces() ? options.reduceOp() : ReduceOp.SUM;
       for (long size : op.sizes(options.sizes(), group.size(), dtype)) {
         try (BenchMemory memory = new BenchMemory(group, device, options.symmetric)) {
-          BenchOp.Setup setup = new BenchOp.Setup(group, memory, dtype, redop, "bench/" + name);
+          BenchOp.Setup setup =
+              new BenchOp.Setup(group, memory, dtype, redop, "bench/" + name, options.uneven);
           BenchCase item = op.prepare(setup, size);
           BenchRow row = measure(op, item, memory, dtype, redop);
           if (group.rank() == 0) {

@@ -167,6 +167,22 @@ class BenchCommandTest {
     assertThat(terminal.out().lines()).hasSize(2).allMatch(line -> line.endsWith("\"wrong\":0}"));
   }
 
+  @Test
+  void measuresPartsOfUnequalSize() {
+    assertThat(
+            benchThreads(
+                "allGather",
+                "reduceScatter",
+                "--uneven",
+                "--format=json",
+                "--min-bytes=30K",
+                "--max-bytes=30K"))
+        .isZero();
+    assertThat(terminal.out().lines())
+        .hasSize(2)
+        .allMatch(line -> line.contains("\"bytes\":30720,") && line.endsWith("\"wrong\":0}"));
+  }
+
   @ParameterizedTest
   @ValueSource(strings = {"", "--graph", "--iters=150"})
   void measuresOnDevices(String option, @TempDir Path directory) throws Exception {

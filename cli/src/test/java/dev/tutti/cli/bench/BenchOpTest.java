@@ -143,7 +143,7 @@ class BenchOpTest {
   /** Checks twice at a size that is not a multiple of anything, and after a call on zeros. */
   private static long wrong(BenchOp op, ProcessGroup group, DType dtype, ReduceOp redop) {
     try (BenchMemory memory = new BenchMemory(group, null, false)) {
-      BenchOp.Setup setup = new BenchOp.Setup(group, memory, dtype, redop, "test");
+      BenchOp.Setup setup = new BenchOp.Setup(group, memory, dtype, redop, "test", false);
       long size = op.sizes(List.of(ELEMENTS * dtype.byteSize()), group.size(), dtype).getFirst();
       BenchCase item = op.prepare(setup, size);
       assertThat(item.bytes()).isEqualTo(size);
