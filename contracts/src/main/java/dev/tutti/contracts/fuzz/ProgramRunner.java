@@ -5,6 +5,7 @@ import dev.tutti.ProcessGroup;
 import dev.tutti.Registration;
 import dev.tutti.Store;
 import dev.tutti.contracts.ContractSubject;
+import dev.tutti.spi.Time;
 import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.time.Duration;
@@ -14,6 +15,7 @@ import java.util.Map;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
+import java.util.function.IntFunction;
 import org.jspecify.annotations.Nullable;
 
 /** A runner of a program on ranks that are threads of this process. */
@@ -22,6 +24,8 @@ final class ProgramRunner {
 
   private final ContractSubject subject;
   private final Program program;
+  private final IntFunction<Time> times;
+  private final Time time;
   private final Map<Integer, RankRun> runs = new TreeMap<>();
   private final Map<Integer, ProcessGroup> worlds = new ConcurrentHashMap<>();
   private final List<Thread> ranks = new ArrayList<>();
@@ -36,10 +40,27 @@ final class ProgramRunner {
    * @param own the ranks of the world that this process runs
    */
   ProgramRunner(ContractSubject subject, Program program, List<Integer> own) {
+    this(subject, program, own, _ -> Time.SYSTEM, Time.SYSTEM);
+  }
+
+  /**
+   * Prepares to run a program in times of its own.
+   *
+   * @param times returns the time of a rank
+   * @param time the time of the runner
+   */
+  ProgramRunner(
+      ContractSubject subject,
+      Program program,
+      List<Integer> own,
+      IntFunction<Time> times,
+      Time time) {
     this.subject = subject;
     this.program = program;
+    this.times = times;
+    this.time = time;
     for (int rank : own) {
-      runs.put(rank, new RankRun(subject, program, rank, this));
+      runs.put(rank, new RankRun(subject, program, rank, this, times.apply(rank)));
     }
   }
 
@@ -50,33 +71,43 @@ final class ProgramRunner {
    * @param patience the time without any progress after which the program counts as hanging
    */
   Outcome run(Store store, Duration patience) throws InterruptedException {
+    return run(_ -> store, patience);
+  }
+
+  /**
+   * Does the same with a store of each rank.
+   *
+   * @param stores opens the store of a rank; called by its thread
+   */
+  Outcome run(IntFunction<Store> stores, Duration patience) throws InterruptedException {
     runs.forEach(
-        (rank, run) -> {
-          Thread thread = new Thread(() -> runRank(rank, run, store, patience), "rank-" + rank);
-          thread.setDaemon(true);
-          ranks.add(thread);
-        });
+        (rank, run) ->
+            ranks.add(
+                times
+                    .apply(rank)
+                    .unstarted("rank-" + rank, () -> runRank(rank, run, stores, patience))));
     ranks.forEach(Thread::start);
     Outcome outcome = awaitEnd(patience);
     if (outcome.isFailure()) {
       stop();
     }
     for (Thread thread : ranks) {
-      thread.join(GRACE);
+      boolean _ = time.join(thread, GRACE.toNanos());
     }
     return outcome;
   }
 
-  private void runRank(int rank, RankRun run, Store store, Duration patience) {
-    GroupOptions options =
-        GroupOptions.DEFAULT
-            .withProvider(subject.provider())
-            .withSettings(subject.settings())
-            .withStore(store)
-            .withRank(rank)
-            .withSize(program.size())
-            .withTimeout(patience.multipliedBy(4));
+  private void runRank(int rank, RankRun run, IntFunction<Store> stores, Duration patience) {
     try {
+      GroupOptions options =
+          GroupOptions.DEFAULT
+              .withProvider(subject.provider())
+              .withSettings(subject.settings())
+              .withStore(stores.apply(rank))
+              .withRank(rank)
+              .withSize(program.size())
+              .withTime(times.apply(rank))
+              .withTimeout(patience.multipliedBy(4));
       Registration leave = subject.enter(rank);
       try (ProcessGroup world = ProcessGroup.init(subject.options(options))) {
         worlds.put(rank, world);
@@ -117,17 +148,17 @@ final class ProgramRunner {
    */
   private synchronized Outcome awaitEnd(Duration patience) throws InterruptedException {
     long seen = -1;
-    long since = System.nanoTime();
+    long since = time.nanoTime();
     while (ended < ranks.size() && failure == null) {
       if (steps != seen) {
         seen = steps;
-        since = System.nanoTime();
+        since = time.nanoTime();
       }
-      long left = patience.toNanos() - (System.nanoTime() - since);
+      long left = patience.toNanos() - (time.nanoTime() - since);
       if (left <= 0) {
         return new Outcome(Outcome.Kind.HUNG, describe(patience), steps, elements);
       }
-      TimeUnit.NANOSECONDS.timedWait(this, Math.min(left, TimeUnit.MILLISECONDS.toNanos(500)));
+      time.await(this, Math.min(left, TimeUnit.MILLISECONDS.toNanos(500)));
     }
     return failure == null
         ? new Outcome(Outcome.Kind.PASSED, "", steps, elements)
@@ -153,7 +184,7 @@ final class ProgramRunner {
   private void stop() throws InterruptedException {
     worlds.values().forEach(world -> world.abort("the program failed"));
     for (Thread thread : ranks) {
-      thread.join(Duration.ofSeconds(2));
+      boolean _ = time.join(thread, TimeUnit.SECONDS.toNanos(2));
     }
     runs.values().forEach(RankRun::interrupt);
     ranks.forEach(Thread::interrupt);

@@ -6,6 +6,7 @@ import dev.tutti.Registration;
 import dev.tutti.Tensor;
 import dev.tutti.Work;
 import dev.tutti.contracts.ContractSubject;
+import dev.tutti.spi.Time;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.Iterator;
@@ -26,12 +27,18 @@ final class RankRun {
   private final Groups members;
   private final int rank;
   private final ProgramRunner runner;
+  private final Time time;
   private final Map<Integer, GroupUse> uses = new HashMap<>();
   private final List<Thread> threads = new ArrayList<>();
   private final Set<Integer> spread;
   private final String[] positions;
 
-  RankRun(ContractSubject subject, Program program, int rank, ProgramRunner runner) {
+  /**
+   * Prepares to run the steps of a rank.
+   *
+   * @param time what creates its threads
+   */
+  RankRun(ContractSubject subject, Program program, int rank, ProgramRunner runner, Time time) {
     this.subject = subject;
     this.reference =
         new ProgramReference(program.seed(), subject.dividesTheSum(), subject.nanWins());
@@ -39,6 +46,7 @@ final class RankRun {
     this.members = program.groups();
     this.rank = rank;
     this.runner = runner;
+    this.time = time;
     this.spread =
         members.ids().stream()
             .filter(id -> !subject.isOnHost() && program.spreadsMessages(id))
@@ -53,9 +61,7 @@ final class RankRun {
     for (int number = 0; number < positions.length; number++) {
       int self = number;
       positions[number] = "not started";
-      Thread thread = new Thread(() -> enter(self), "rank-" + rank + "-thread-" + number);
-      thread.setDaemon(true);
-      threads.add(thread);
+      threads.add(time.unstarted("rank-" + rank + "-thread-" + number, () -> enter(self)));
     }
     threads.forEach(Thread::start);
     for (Thread thread : threads) {
