@@ -115,7 +115,7 @@ public final class Cuda extends Facade<DriverParts> {
                 reason -> {
                   throw new BackendException(reason);
                 });
-        device = new CudaDevice(this, index, image);
+        device = new CudaDevice(Parts.of(this), currentStreams, this::leave, index, image);
         try {
           connect(device);
         } catch (RuntimeException e) {
@@ -152,7 +152,7 @@ public final class Cuda extends Facade<DriverParts> {
   }
 
   /** Makes every device stop querying a stream for memory that was already freed. */
-  void leave(BlockStream stream) {
+  private void leave(BlockStream stream) {
     synchronized (devices) {
       for (CudaDevice device : devices) {
         if (device != null) {
@@ -175,10 +175,6 @@ public final class Cuda extends Facade<DriverParts> {
 
   CudaDriver driver() {
     return driver;
-  }
-
-  CurrentStreams currentStreams() {
-    return currentStreams;
   }
 
   void requireOpen() {

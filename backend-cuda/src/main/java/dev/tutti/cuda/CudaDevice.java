@@ -4,18 +4,22 @@ import dev.tutti.Device;
 import dev.tutti.cpu.wait.Uninterrupted;
 import dev.tutti.cpu.wait.WaitStrategy;
 import dev.tutti.cuda.access.DeviceParts;
+import dev.tutti.cuda.access.DriverParts;
 import dev.tutti.cuda.access.Facade;
 import dev.tutti.cuda.access.Parts;
 import dev.tutti.cuda.access.StreamReserve;
+import dev.tutti.cuda.driver.CudaDriver;
 import dev.tutti.cuda.driver.DeviceAttribute;
 import dev.tutti.cuda.driver.DeviceContext;
 import dev.tutti.cuda.driver.EventPool;
 import dev.tutti.cuda.driver.StreamCalls;
+import dev.tutti.cuda.memory.BlockStream;
 import dev.tutti.cuda.memory.DeviceAllocator;
 import dev.tutti.cuda.memory.PinnedAllocator;
 import dev.tutti.spi.Time;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Consumer;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
@@ -29,7 +33,9 @@ public final class CudaDevice extends Facade<DeviceParts> {
 
   private static final long POLL_NANOS = 1_000_000;
 
-  private final Cuda owner;
+  private final CudaDriver driver;
+  private final CurrentStreams currentStreams;
+  private final Consumer<BlockStream> leave;
   private final int index;
   private final DeviceContext context;
   private final CudaTensors tensors;
@@ -37,11 +43,25 @@ public final class CudaDevice extends Facade<DeviceParts> {
   private final @Nullable CudaStream[] pool = new @Nullable CudaStream[POOL_STREAMS];
   private final AtomicInteger nextOfPool = new AtomicInteger();
 
-  CudaDevice(Cuda owner, int index, Supplier<byte[]> image) {
-    super(
-        new DeviceParts(
-            new DeviceContext(owner.driver(), index), Parts.of(owner).openBlocks(), image));
-    this.owner = owner;
+  /**
+   * Creates a device.
+   *
+   * @param parts the parts of its driver
+   * @param currentStreams the current streams of all threads
+   * @param leave makes all devices forget a stream
+   * @param index the ordinal
+   * @param image supplies the module's kernels
+   */
+  CudaDevice(
+      DriverParts parts,
+      CurrentStreams currentStreams,
+      Consumer<BlockStream> leave,
+      int index,
+      Supplier<byte[]> image) {
+    super(new DeviceParts(new DeviceContext(parts.driver(), index), parts.openBlocks(), image));
+    this.driver = parts.driver();
+    this.currentStreams = currentStreams;
+    this.leave = leave;
     this.index = index;
     this.context = Parts.of(this).context();
     Parts.of(this).attach(new Hidden());
@@ -74,7 +94,7 @@ public final class CudaDevice extends Facade<DeviceParts> {
    */
   private void makeStreams() {
     context.enter();
-    StreamCalls streams = owner.driver().streams();
+    StreamCalls streams = driver.streams();
     for (int i = 0; i < POOL_STREAMS; i++) {
       pool[i] = new CudaStream(this, streams.create(streams.highestPriority()), false);
     }
@@ -93,13 +113,13 @@ public final class CudaDevice extends Facade<DeviceParts> {
 
   /** Returns the product name of the card. */
   public String name() {
-    return owner.driver().devices().name(index);
+    return driver.devices().name(index);
   }
 
   /** Returns the compute capability: 10 * major + minor, for example 90. */
   public int computeCapability() {
-    return 10 * owner.driver().devices().attribute(index, DeviceAttribute.COMPUTE_CAPABILITY_MAJOR)
-        + owner.driver().devices().attribute(index, DeviceAttribute.COMPUTE_CAPABILITY_MINOR);
+    return 10 * driver.devices().attribute(index, DeviceAttribute.COMPUTE_CAPABILITY_MAJOR)
+        + driver.devices().attribute(index, DeviceAttribute.COMPUTE_CAPABILITY_MINOR);
   }
 
   /** Returns the default stream of this device's context. */
@@ -109,7 +129,7 @@ public final class CudaDevice extends Facade<DeviceParts> {
 
   /** Returns the calling thread's current stream on this device. */
   public CudaStream currentStream() {
-    return owner.currentStreams().of(this);
+    return currentStreams.of(this);
   }
 
   /**
@@ -148,7 +168,7 @@ public final class CudaDevice extends Facade<DeviceParts> {
    * @throws IllegalStateException if the stream is being captured into a graph
    */
   public void unwrap(long handle) {
-    owner.leave(wrap(handle).forBlocks());
+    leave.accept(wrap(handle).forBlocks());
   }
 
   /** Returns the factory for tensors of this device, which also copies them. */
@@ -156,8 +176,8 @@ public final class CudaDevice extends Facade<DeviceParts> {
     return tensors;
   }
 
-  Cuda owner() {
-    return owner;
+  CurrentStreams currentStreams() {
+    return currentStreams;
   }
 
   DeviceContext context() {
@@ -201,7 +221,7 @@ public final class CudaDevice extends Facade<DeviceParts> {
               try {
                 context.callRelaxed(
                     () -> {
-                      owner.driver().contexts().synchronize();
+                      driver.contexts().synchronize();
                       return null;
                     });
                 idle.set(true);
@@ -227,7 +247,7 @@ public final class CudaDevice extends Facade<DeviceParts> {
   /** Waits until the device is idle and frees everything. */
   void close() {
     context.enter();
-    owner.driver().contexts().synchronize();
+    driver.contexts().synchronize();
     DeviceParts parts = Parts.of(this);
     parts.pinned().close();
     parts.allocator().close();
@@ -240,7 +260,7 @@ public final class CudaDevice extends Facade<DeviceParts> {
       for (int i = 0; i < POOL_STREAMS; i++) {
         CudaStream stream = pool[i];
         if (stream != null) {
-          owner.driver().streams().destroy(stream.handle());
+          driver.streams().destroy(stream.handle());
           pool[i] = null;
         }
       }

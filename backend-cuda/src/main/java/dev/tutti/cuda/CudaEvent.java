@@ -4,6 +4,7 @@ import dev.tutti.cpu.wait.WaitStrategy;
 import dev.tutti.cuda.access.EventMark;
 import dev.tutti.cuda.access.Facade;
 import dev.tutti.cuda.access.Parts;
+import dev.tutti.cuda.memory.BlockStream;
 import dev.tutti.spi.DeviceEvent;
 import dev.tutti.spi.Time;
 import org.jspecify.annotations.Nullable;
@@ -24,7 +25,7 @@ public final class CudaEvent extends Facade<EventMark> implements DeviceEvent, A
    * @param stream the stream that it marks permanently, or null
    * @param handle the driver's event, or 0 if it marks no point yet
    */
-  CudaEvent(CudaDevice device, @Nullable CudaStream stream, long handle) {
+  CudaEvent(CudaDevice device, @Nullable BlockStream stream, long handle) {
     super(new EventMark(device.context(), device.events(), stream, handle));
     this.device = device;
   }
@@ -47,7 +48,7 @@ public final class CudaEvent extends Facade<EventMark> implements DeviceEvent, A
 
   @Override
   public void orderCurrentStream() {
-    Parts.of(this).order(device.currentStream());
+    Parts.of(this).order(device.currentStream().forBlocks());
   }
 
   @Override

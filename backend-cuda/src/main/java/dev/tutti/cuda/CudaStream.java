@@ -47,7 +47,7 @@ public final class CudaStream extends Facade<BlockStream> implements DeviceStrea
    * the scope is closed.
    */
   public Scope use() {
-    return device.owner().currentStreams().enter(this);
+    return device.currentStreams().enter(this);
   }
 
   /** {@inheritDoc} Allocates nothing. */
@@ -58,7 +58,7 @@ public final class CudaStream extends Facade<BlockStream> implements DeviceStrea
 
   /** Records an event at the current end of this stream's work. */
   public CudaEvent record() {
-    return new CudaEvent(device, this, device.events().record(handle));
+    return new CudaEvent(device, forBlocks(), device.events().record(handle));
   }
 
   /**
@@ -67,7 +67,7 @@ public final class CudaStream extends Facade<BlockStream> implements DeviceStrea
    * @param event the event to wait for
    */
   public void waitFor(CudaEvent event) {
-    Parts.of(event).order(this);
+    Parts.of(event).order(forBlocks());
   }
 
   /** {@inheritDoc} Allocates nothing in the steady state. */

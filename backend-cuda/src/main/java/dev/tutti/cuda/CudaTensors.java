@@ -125,8 +125,7 @@ public final class CudaTensors {
     requireOwn(target);
     requireHost(host);
     requireAlike(target, host);
-    new HostCopies(device)
-        .toDevice(target.segment().address(), host.contiguous().segment(), host.byteSize());
+    hostCopies().toDevice(target.segment().address(), host.contiguous().segment(), host.byteSize());
   }
 
   /**
@@ -158,7 +157,7 @@ public final class CudaTensors {
     if (!host.isContiguous()) {
       throw new IllegalArgumentException("the host tensor must be contiguous: " + host);
     }
-    new HostCopies(device).toHost(host.segment(), source.segment().address(), source.byteSize());
+    hostCopies().toHost(host.segment(), source.segment().address(), source.byteSize());
   }
 
   /**
@@ -206,6 +205,17 @@ public final class CudaTensors {
    */
   public Registration onPressure(MemoryPressureListener listener) {
     return device.allocator().addListener(listener);
+  }
+
+  private HostCopies hostCopies() {
+    CudaStream stream = device.currentStream();
+    if (stream.isCapturing()) {
+      throw new IllegalStateException(
+          stream
+              + " is being captured into a graph, and each replay would copy through memory that is"
+              + " used for other copies by then; copy before or after the capture");
+    }
+    return new HostCopies(stream.handle(), device.pinned(), device.context().driver().streams());
   }
 
   private void requireOwn(Tensor tensor) {

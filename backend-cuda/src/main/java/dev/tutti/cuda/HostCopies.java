@@ -24,26 +24,22 @@ final class HostCopies {
   private static final long PARK_NANOS = 20_000;
   private static final Duration TIMEOUT = Duration.ofMinutes(30);
 
-  private final CudaStream stream;
+  private final long stream;
   private final PinnedAllocator pinned;
   private final StreamCalls calls;
   private final long deadline = System.nanoTime() + TIMEOUT.toNanos();
 
   /**
-   * Creates an object that copies in the calling thread's current stream on a device.
+   * Creates an object that copies in one stream.
    *
-   * @throws IllegalStateException if that stream is being captured into a graph
+   * @param stream the driver's handle of a stream that is not being captured into a graph
+   * @param pinned the allocator of the stream's device
+   * @param calls the driver's calls
    */
-  HostCopies(CudaDevice device) {
-    this.stream = device.currentStream();
-    if (stream.isCapturing()) {
-      throw new IllegalStateException(
-          stream
-              + " is being captured into a graph, and each replay would copy through memory that is"
-              + " used for other copies by then; copy before or after the capture");
-    }
-    this.pinned = device.pinned();
-    this.calls = device.context().driver().streams();
+  HostCopies(long stream, PinnedAllocator pinned, StreamCalls calls) {
+    this.stream = stream;
+    this.pinned = pinned;
+    this.calls = calls;
   }
 
   /** Copies to the device; returns when the source may be modified. */
@@ -98,10 +94,10 @@ final class HostCopies {
     }
 
     void enqueue(long target, long source) {
-      calls.copy(target, source, bytes, stream.handle());
+      calls.copy(target, source, bytes, stream);
       // Until the use is recorded, it is unknown when the device is done with the memory.
       lost = true;
-      pinned.useOn(staging, stream.handle());
+      pinned.useOn(staging, stream);
       lost = false;
     }
 
@@ -128,7 +124,7 @@ final class HostCopies {
       while (!pinned.isIdle(staging)) {
         if (wait.now() - deadline >= 0) {
           throw new TuttiException(
-              "a copy in the %s did not finish within %s minutes"
+              "a copy in stream 0x%x did not finish within %s minutes"
                   .formatted(stream, TIMEOUT.toMinutes()));
         }
         wait.rest();

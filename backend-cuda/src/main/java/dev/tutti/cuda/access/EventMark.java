@@ -1,8 +1,8 @@
 package dev.tutti.cuda.access;
 
-import dev.tutti.cuda.CudaStream;
 import dev.tutti.cuda.driver.DeviceContext;
 import dev.tutti.cuda.driver.EventPool;
+import dev.tutti.cuda.memory.BlockStream;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -12,7 +12,7 @@ import org.jspecify.annotations.Nullable;
 public final class EventMark {
   private final DeviceContext context;
   private final EventPool pool;
-  private final @Nullable CudaStream stream;
+  private final @Nullable BlockStream stream;
   private long handle;
   private boolean reached;
   private boolean listed;
@@ -26,7 +26,7 @@ public final class EventMark {
    * @param handle the driver's event, or 0 if there is none before {@link #recordIn}
    */
   public EventMark(
-      DeviceContext context, EventPool pool, @Nullable CudaStream stream, long handle) {
+      DeviceContext context, EventPool pool, @Nullable BlockStream stream, long handle) {
     this.context = context;
     this.pool = pool;
     this.stream = stream;
@@ -34,7 +34,7 @@ public final class EventMark {
   }
 
   /** Returns the stream that the event marks permanently, or null. */
-  public @Nullable CudaStream stream() {
+  public @Nullable BlockStream stream() {
     return stream;
   }
 
@@ -82,12 +82,12 @@ public final class EventMark {
   }
 
   /** Orders later work in a stream, of any device, after this point. */
-  public synchronized void order(CudaStream later) {
+  public synchronized void order(BlockStream later) {
     if (reached) {
       return;
     }
     requireOpen();
-    Parts.of(later.device()).context().enter();
+    later.context().enter();
     context.driver().streams().waitFor(later.handle(), handle);
   }
 

@@ -10,6 +10,7 @@ import dev.tutti.cuda.access.Parts;
 import dev.tutti.cuda.collective.OpenEvents;
 import dev.tutti.cuda.collective.SparseReduction;
 import dev.tutti.cuda.driver.StreamCalls;
+import dev.tutti.cuda.memory.BlockStream;
 import dev.tutti.cuda.memory.PinnedAllocator;
 import dev.tutti.cuda.memory.PinnedBlock;
 import dev.tutti.spi.Backend;
@@ -264,9 +265,9 @@ final class HostWork {
     } else if (op.callerEvent() instanceof CudaEvent event
         && event.device().equals(device)
         && result.numel() > 0) {
-      CudaStream stream = Parts.of(event).stream();
+      BlockStream stream = Parts.of(event).stream();
       if (stream != null) {
-        device.tensors().useOn(result, stream);
+        Parts.of(device).allocator().keepFor(result.segment().address(), stream);
       }
     }
   }
