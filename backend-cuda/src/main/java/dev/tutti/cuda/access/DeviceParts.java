@@ -7,6 +7,8 @@ import dev.tutti.cuda.driver.EventPool;
 import dev.tutti.cuda.memory.DeviceAllocator;
 import dev.tutti.cuda.memory.PinnedAllocator;
 import dev.tutti.spi.Time;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.function.BooleanSupplier;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
@@ -20,7 +22,7 @@ public final class DeviceParts {
   private final DeviceAllocator sharable;
   private final PinnedAllocator pinned;
   private final DeviceKernels kernels;
-  private final StreamReserve reserve = new StreamReserve(this);
+  private final StreamReserve reserve;
   private @Nullable Owner owner;
 
   /** What the device itself can do, but not for users. */
@@ -48,6 +50,7 @@ public final class DeviceParts {
     this.context = context;
     this.openBlocks = openBlocks;
     this.events = new EventPool(context);
+    this.reserve = new StreamReserve(context);
     BooleanSupplier mayWait = () -> openBlocks.count() == 0;
     this.allocator = new DeviceAllocator(context, mayWait);
     this.sharable = DeviceAllocator.ofPlainSegments(context, mayWait);
@@ -107,5 +110,29 @@ public final class DeviceParts {
   /** Returns the reserve of streams that have one user each. */
   public StreamReserve reserve() {
     return reserve;
+  }
+
+  /** Returns a stream for exclusive use; it is not one of the device's pool. */
+  public CudaStream takeStream() {
+    return owner().stream(reserve.take());
+  }
+
+  /** Returns the given number of such streams, or takes none if it fails. */
+  public List<CudaStream> takeStreams(int count) {
+    List<CudaStream> taken = new ArrayList<>(count);
+    try {
+      while (taken.size() < count) {
+        taken.add(takeStream());
+      }
+      return taken;
+    } catch (RuntimeException e) {
+      taken.forEach(this::giveStream);
+      throw e;
+    }
+  }
+
+  /** Takes back a stream in which no work runs. */
+  public void giveStream(CudaStream stream) {
+    reserve.give(stream.handle());
   }
 }

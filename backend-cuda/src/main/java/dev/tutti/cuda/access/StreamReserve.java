@@ -1,11 +1,9 @@
 package dev.tutti.cuda.access;
 
-import dev.tutti.cuda.CudaStream;
 import dev.tutti.cuda.driver.DeviceContext;
 import dev.tutti.cuda.driver.StreamCalls;
 import java.util.ArrayDeque;
-import java.util.ArrayList;
-import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /**
  * A reserve of highest-priority streams that have one user each. Creating a stream may wait for all
@@ -16,12 +14,12 @@ public final class StreamReserve {
   /** The number of streams that are made at first: enough for the messages of 8 ranks, plus 9. */
   public static final int FIRST = 24;
 
-  private final DeviceParts device;
-  private final ArrayDeque<CudaStream> free = new ArrayDeque<>();
+  private final DeviceContext context;
+  private final ArrayDeque<Long> free = new ArrayDeque<>();
   private boolean closed;
 
-  StreamReserve(DeviceParts device) {
-    this.device = device;
+  StreamReserve(DeviceContext context) {
+    this.context = context;
   }
 
   /** Creates streams until the given number of them are free. */
@@ -36,28 +34,14 @@ public final class StreamReserve {
     return free.size();
   }
 
-  /** Returns a stream for exclusive use; it is not one of the device's pool. */
-  public CudaStream take() {
-    CudaStream stream;
+  /** Returns the handle of a stream for exclusive use; it is not one of the device's pool. */
+  long take() {
+    @Nullable Long handle;
     synchronized (this) {
       requireOpen();
-      stream = free.pollFirst();
+      handle = free.pollFirst();
     }
-    return stream == null ? make() : stream;
-  }
-
-  /** Returns the given number of streams, or takes none if it fails. */
-  public List<CudaStream> take(int count) {
-    List<CudaStream> taken = new ArrayList<>(count);
-    try {
-      while (taken.size() < count) {
-        taken.add(take());
-      }
-      return taken;
-    } catch (RuntimeException e) {
-      taken.forEach(this::give);
-      throw e;
-    }
+    return handle == null ? make() : handle;
   }
 
   private void requireOpen() {
@@ -70,25 +54,24 @@ public final class StreamReserve {
    * Creates a stream outside the monitor, so that threads that give streams back do not wait for
    * it.
    */
-  private CudaStream make() {
-    DeviceContext context = device.context();
+  private long make() {
     context.enter();
     StreamCalls calls = context.driver().streams();
-    return device.owner().stream(calls.create(calls.highestPriority()));
+    return calls.create(calls.highestPriority());
   }
 
   /** Takes back a stream in which no work runs. */
-  public synchronized void give(CudaStream stream) {
+  synchronized void give(long handle) {
     if (closed) {
-      destroy(stream);
+      destroy(handle);
     } else {
-      free.addLast(stream);
+      free.addLast(handle);
     }
   }
 
-  private void destroy(CudaStream stream) {
-    device.context().enter();
-    device.context().driver().streams().destroy(stream.handle());
+  private void destroy(long handle) {
+    context.enter();
+    context.driver().streams().destroy(handle);
   }
 
   /** Destroys the free streams and, from then on, every stream that is given back. */

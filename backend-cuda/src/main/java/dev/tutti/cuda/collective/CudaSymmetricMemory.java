@@ -75,7 +75,7 @@ final class CudaSymmetricMemory implements SymmetricMemory {
       channels[c] = new SignalChannel(device, plan, c, pads, this::takeStream);
     }
     try {
-      spare.set(Parts.of(device).reserve().take());
+      spare.set(Parts.of(device).takeStream());
     } catch (CudaException e) {
       LOG.log(Level.DEBUG, "cannot create a stream now; the first wait will create it", e);
     }
@@ -85,9 +85,9 @@ final class CudaSymmetricMemory implements SymmetricMemory {
    * Returns a stream for a channel. The first one already exists: creating a stream may wait for
    * kernels.
    */
-  private CudaStream reserve().take() {
+  private CudaStream takeStream() {
     CudaStream stream = spare.getAndSet(null);
-    return stream == null ? Parts.of(device).reserve().take() : stream;
+    return stream == null ? Parts.of(device).takeStream() : stream;
   }
 
   SymmetricPlan plan() {
@@ -246,7 +246,7 @@ final class CudaSymmetricMemory implements SymmetricMemory {
     }
     CudaStream unused = spare.getAndSet(null);
     if (unused != null) {
-      Parts.of(device).reserve().give(unused);
+      Parts.of(device).giveStream(unused);
     }
     memory.close();
   }

@@ -271,7 +271,7 @@ public final class CudaWorld implements AutoCloseable {
       PeerAccess.require(cuda, device, ranks, sharing, context.rank());
       plan = context.size() == 1 ? null : Plan.of(settings, ranks);
       kernels = context.size() == 1 ? null : new HostKernels(device);
-      streams = Parts.of(device).reserve().take(2 * (context.size() - 1) + 1);
+      streams = Parts.of(device).takeStreams(2 * (context.size() - 1) + 1);
     } catch (BackendException e) {
       // Only this rank sees this failure; the others would wait for it until their deadline.
       IpcChannel.refuse(exchange, e, until);
@@ -282,7 +282,7 @@ public final class CudaWorld implements AutoCloseable {
     try {
       channel = IpcChannel.open(directory, exchange, until);
     } catch (RuntimeException e) {
-      streams.forEach(Parts.of(device).reserve()::give);
+      streams.forEach(Parts.of(device)::giveStream);
       throw e;
     }
     RankNotes notes = null;
@@ -331,7 +331,7 @@ public final class CudaWorld implements AutoCloseable {
         if (memory != null) {
           memory.close();
         }
-        streams.forEach(Parts.of(device).reserve()::give);
+        streams.forEach(Parts.of(device)::giveStream);
       }
     }
   }
@@ -409,7 +409,7 @@ public final class CudaWorld implements AutoCloseable {
     channel.close();
     if (memory == null || all == null || collectives == null) {
       symmetric.close();
-      streams.forEach(Parts.of(device).reserve()::give);
+      streams.forEach(Parts.of(device)::giveStream);
       return;
     }
     long allUntil = time.nanoTime() + CLOSE_NANOS;
@@ -432,6 +432,6 @@ public final class CudaWorld implements AutoCloseable {
     symmetric.close();
     all.close();
     memory.close();
-    streams.forEach(Parts.of(device).reserve()::give);
+    streams.forEach(Parts.of(device)::giveStream);
   }
 }

@@ -267,7 +267,7 @@ final class SignalChannel implements AutoCloseable {
     if (own != null) {
       kit = null;
       own.control.close();
-      Parts.of(device).reserve().give(own.stream);
+      Parts.of(device).giveStream(own.stream);
     }
   }
 }

@@ -45,7 +45,7 @@ public final class DeviceWork {
   private DeviceWork(CudaDevice device, CudaBackend backend) {
     this.device = device;
     this.backend = backend;
-    this.stream = Parts.of(device).reserve().take();
+    this.stream = Parts.of(device).takeStream();
   }
 
   /**
@@ -155,7 +155,7 @@ public final class DeviceWork {
   void close() {
     backend.close();
     if (HostWork.awaitIdle(stream, System.nanoTime() + HostWork.END_NANOS)) {
-      Parts.of(device).reserve().give(stream);
+      Parts.of(device).giveStream(stream);
     }
   }
 }

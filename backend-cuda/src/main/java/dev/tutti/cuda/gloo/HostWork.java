@@ -66,8 +66,8 @@ final class HostWork {
     this.isAborted = isAborted;
     this.pinned = Parts.of(device).pinned();
     this.calls = Parts.of(device).context().driver().streams();
-    this.toHost = Parts.of(device).reserve().take();
-    this.toDevice = Parts.of(device).reserve().take();
+    this.toHost = Parts.of(device).takeStream();
+    this.toDevice = Parts.of(device).takeStream();
   }
 
   /**
@@ -94,7 +94,7 @@ final class HostWork {
   CudaStream copies() {
     CudaStream own = copies;
     if (own == null) {
-      own = Parts.of(device).reserve().take();
+      own = Parts.of(device).takeStream();
       copies = own;
     }
     return own;
@@ -411,11 +411,11 @@ final class HostWork {
     if (awaitIdle()) {
       end(true);
       events.close();
-      Parts.of(device).reserve().give(toHost);
-      Parts.of(device).reserve().give(toDevice);
+      Parts.of(device).giveStream(toHost);
+      Parts.of(device).giveStream(toDevice);
       CudaStream own = copies;
       if (own != null) {
-        Parts.of(device).reserve().give(own);
+        Parts.of(device).giveStream(own);
       }
     }
   }

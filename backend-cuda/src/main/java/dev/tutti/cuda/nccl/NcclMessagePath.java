@@ -162,14 +162,14 @@ final class NcclMessagePath {
         return stream;
       }
     }
-    CudaStream taken = Parts.of(device).reserve().take();
+    CudaStream taken = Parts.of(device).takeStream();
     synchronized (this) {
       if (lazy.aborted() == null) {
         stream = taken;
         return taken;
       }
     }
-    Parts.of(device).reserve().give(taken);
+    Parts.of(device).giveStream(taken);
     lazy.throwIfAborted();
     throw new AssertionError("an abort was taken back");
   }
@@ -266,7 +266,7 @@ final class NcclMessagePath {
       CudaStream of = stream;
       if (of != null && idle) {
         open.close();
-        Parts.of(device).reserve().give(of);
+        Parts.of(device).giveStream(of);
         stream = null;
       }
     }

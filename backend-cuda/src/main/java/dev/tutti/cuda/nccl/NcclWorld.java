@@ -234,7 +234,7 @@ public final class NcclWorld {
   /** Makes the connections that the usual algorithms need. */
   private void connect(Communicator communicator) {
     Parts.of(device).context().enter();
-    CudaStream stream = Parts.of(device).reserve().take();
+    CudaStream stream = Parts.of(device).takeStream();
     connecting = stream;
     DeviceBlock own =
         Parts.of(device)
@@ -281,7 +281,7 @@ public final class NcclWorld {
       cells = null;
     }
     if (connecting != null) {
-      Parts.of(device).reserve().give(connecting);
+      Parts.of(device).giveStream(connecting);
       connecting = null;
     }
   }

@@ -12,8 +12,8 @@ import dev.tutti.cuda.CudaDevice;
 import dev.tutti.cuda.CudaStream;
 import dev.tutti.cuda.FakeMachine;
 import dev.tutti.cuda.Until;
+import dev.tutti.cuda.access.DeviceParts;
 import dev.tutti.cuda.access.Parts;
-import dev.tutti.cuda.access.StreamReserve;
 import dev.tutti.cuda.driver.FakeNccl;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.Call;
@@ -216,18 +216,18 @@ class NcclMessagePathTest {
 
   @Test
   void anAbortDoesNotWaitForAStreamThatIsBeingMade() throws Exception {
-    StreamReserve reserve = Parts.of(machine.cuda.device(0)).reserve();
+    DeviceParts parts = Parts.of(machine.cuda.device(0));
     List<CudaStream> taken = new ArrayList<>();
     int made = streamsMade();
     while (streamsMade() == made) {
-      taken.add(reserve.take());
+      taken.add(parts.takeStream());
     }
     CountDownLatch held = new CountDownLatch(1);
     machine.fake.holdOn("cuStreamCreateWithPriority", held);
     List<Message> sides = start(0, 1);
     Until.holds("a stream that is being made", () -> streamsMade() == made + 2);
     abortAtOnce();
-    threads.submit(() -> taken.forEach(reserve::give)).get(60, TimeUnit.SECONDS);
+    threads.submit(() -> taken.forEach(parts::giveStream)).get(60, TimeUnit.SECONDS);
     held.countDown();
     assertAborted(sides.get(0));
     assertThat(sides.get(0).event).isNotDone();
