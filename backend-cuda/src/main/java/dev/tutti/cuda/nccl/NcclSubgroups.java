@@ -1,6 +1,7 @@
 package dev.tutti.cuda.nccl;
 
 import dev.tutti.RendezvousException;
+import dev.tutti.spi.Backend;
 import dev.tutti.spi.BackendContext;
 import java.util.List;
 import java.util.function.BiFunction;
@@ -18,7 +19,7 @@ public final class NcclSubgroups {
   private final BackendContext parent;
   private final Communicator communicator;
   private final NcclLauncher launcher;
-  private final BiFunction<BackendContext, Part, NcclBackend> maker;
+  private final BiFunction<BackendContext, Part, Backend> maker;
 
   /**
    * The step that creates the communicator of a new group in which this rank has announced itself.
@@ -39,7 +40,7 @@ public final class NcclSubgroups {
       BackendContext parent,
       Communicator communicator,
       NcclLauncher launcher,
-      BiFunction<BackendContext, Part, NcclBackend> maker) {
+      BiFunction<BackendContext, Part, Backend> maker) {
     this.parent = parent;
     this.communicator = communicator;
     this.launcher = launcher;
@@ -47,7 +48,7 @@ public final class NcclSubgroups {
   }
 
   /** Creates the backend of a member. */
-  NcclBackend create(BackendContext context, List<Integer> ranks) {
+  Backend create(BackendContext context, List<Integer> ranks) {
     int color = color(ranks);
     return maker.apply(
         context,
