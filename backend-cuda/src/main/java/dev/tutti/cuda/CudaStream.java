@@ -53,7 +53,7 @@ public final class CudaStream extends Facade<BlockStream> implements DeviceStrea
   /** {@inheritDoc} Allocates nothing. */
   @Override
   public CudaStream makeCurrent() {
-    return device.owner().currentStreams().exchange(this);
+    return device.currentStreams().exchange(this);
   }
 
   /** Records an event at the current end of this stream's work. */

@@ -18,10 +18,11 @@ final class Columns {
   static List<String> aligned(List<List<String>> rows) {
     int[] widths = new int[rows.getFirst().size()];
     boolean[] isShown = new boolean[widths.length];
-    for (List<String> row : rows) {
+    for (int r = 0; r < rows.size(); r++) {
       for (int i = 0; i < widths.length; i++) {
-        widths[i] = Math.max(widths[i], row.get(i).length());
-        isShown[i] |= row != rows.getFirst() && !row.get(i).isEmpty();
+        String text = rows.get(r).get(i);
+        widths[i] = Math.max(widths[i], text.length());
+        isShown[i] |= r > 0 && !text.isEmpty();
       }
     }
     List<String> lines = new ArrayList<>();

@@ -80,7 +80,7 @@ public record JobRecords(
     notes.addAll(other.notes);
     addFailures(other);
     other.groups.forEach(this::addGroup);
-    other.taken.forEach(taken::putIfAbsent);
+    other.taken.forEach((rank, when) -> taken.putIfAbsent(rank, when));
     other.operations.forEach(
         (rank, all) -> {
           addRank(rank);

@@ -95,7 +95,7 @@ final class ChangeModel {
   }
 
   /** A process. */
-  private static final class Process {
+  private static final class Party {
     @Nullable ChangeState state;
 
     /** What it knew of the log when it last entered a generation. */
@@ -118,13 +118,13 @@ final class ChangeModel {
     long steppedAt = -1;
     @Nullable ChangeOutput end;
 
-    Process(Membership known, int number, String name) {
+    Party(Membership known, int number, String name) {
       this.known = known;
       this.number = number;
       this.name = name;
     }
 
-    Process(Process other) {
+    Party(Party other) {
       state = other.state == null ? null : new ChangeState(other.state);
       known = other.known;
       number = other.number;
@@ -191,7 +191,7 @@ final class ChangeModel {
   }
 
   private final Setting setting;
-  private final Process[] processes;
+  private final Party[] processes;
   private List<Logged> log;
 
   /** The processes that are ready for each change, with what they say. */
@@ -202,12 +202,12 @@ final class ChangeModel {
 
   ChangeModel(Setting setting) {
     this.setting = setting;
-    processes = new Process[setting.members + setting.joiners];
+    processes = new Party[setting.members + setting.joiners];
     for (int i = 0; i < processes.length; i++) {
       processes[i] =
           i < setting.members
-              ? new Process(new Membership(setting.members), i, "")
-              : new Process(new Membership(), -1, "j" + (i - setting.members));
+              ? new Party(new Membership(setting.members), i, "")
+              : new Party(new Membership(), -1, "j" + (i - setting.members));
     }
     log = List.of();
     ready = Map.of();
@@ -230,7 +230,7 @@ final class ChangeModel {
     hash.add(faultsLeft);
     log.forEach(each -> hash.add(each.code()));
     hash.add(ready.hashCode());
-    for (Process each : processes) {
+    for (Party each : processes) {
       each.addTo(hash, now);
     }
     return hash.value;
@@ -265,7 +265,7 @@ final class ChangeModel {
   }
 
   private void addSteps(int i, List<Action> to) {
-    Process process = processes[i];
+    Party process = processes[i];
     if (process.hasWill) {
       to.add(new Action(Step.WILL, i));
     }
@@ -314,7 +314,7 @@ final class ChangeModel {
   }
 
   private void addSurprises(int i, List<Action> to) {
-    Process process = processes[i];
+    Party process = processes[i];
     if (process.isCrashed) {
       return;
     }
@@ -338,7 +338,7 @@ final class ChangeModel {
 
   private long nextTime() {
     long next = Long.MAX_VALUE;
-    for (Process each : processes) {
+    for (Party each : processes) {
       if (each.runs() && each.state != null && each.end == null) {
         long limit = each.state.nextLimit();
         next = limit > now ? Math.min(next, limit) : next;
@@ -354,7 +354,7 @@ final class ChangeModel {
   ChangeModel after(Action action) {
     ChangeModel next = new ChangeModel(this);
     if (action.who >= 0) {
-      next.processes[action.who] = new Process(processes[action.who]);
+      next.processes[action.who] = new Party(processes[action.who]);
     }
     next.act(action);
     return next;
@@ -365,7 +365,7 @@ final class ChangeModel {
       passTime();
       return;
     }
-    Process process = processes[action.who];
+    Party process = processes[action.who];
     switch (action.kind) {
       case CALL -> call(process);
       case READ -> step(process, at(process.state.membership().read() + 1));
@@ -412,7 +412,7 @@ final class ChangeModel {
   }
 
   private void passTime() {
-    for (Process each : processes) {
+    for (Party each : processes) {
       boolean isHeld = each.isCutOff || !each.runs() || each.state == null || each.end != null;
       require(
           isHeld || each.saidAt < 0 || now <= each.saidAt + WITHIN + 2 * ANSWER,
@@ -421,9 +421,9 @@ final class ChangeModel {
     now = nextTime();
   }
 
-  private void call(Process process) {
+  private void call(Party process) {
     SortedSet<Integer> lost = new TreeSet<>();
-    for (Process other : processes) {
+    for (Party other : processes) {
       if (other.number >= 0 && !other.runs()) {
         lost.add(other.number);
       }
@@ -448,7 +448,7 @@ final class ChangeModel {
     return new Read(place, there.entry, there.lost);
   }
 
-  private void store(Process process) {
+  private void store(Party process) {
     ChangeOutput.Append wanted = process.append;
     process.append = null;
     require(wanted.place() <= log.size() + 1, "the log has no gaps");
@@ -468,7 +468,7 @@ final class ChangeModel {
     }
   }
 
-  private void say(Process process) {
+  private void say(Party process) {
     long change = process.says;
     process.says = 0;
     Map<Long, Map<String, Ready>> all = new HashMap<>(ready);
@@ -478,7 +478,7 @@ final class ChangeModel {
     ready = all;
   }
 
-  private void collect(Process process) {
+  private void collect(Party process) {
     ChangeOutput.Collect wanted = process.collect;
     process.collect = null;
     Map<Integer, Ready> members = new HashMap<>();
@@ -496,7 +496,7 @@ final class ChangeModel {
     step(process, new Collected(wanted.change(), members, names, Set.of()));
   }
 
-  private void step(Process process, ChangeInput input) {
+  private void step(Party process, ChangeInput input) {
     process.steppedAt = now;
     for (ChangeOutput output : process.state.step(now, input)) {
       require(process.end == null, "a process that has ended does nothing more");
@@ -515,7 +515,7 @@ final class ChangeModel {
     }
   }
 
-  private void end(Process process, ChangeOutput how) {
+  private void end(Party process, ChangeOutput how) {
     process.end = how;
     process.known = process.state.membership();
     List<Chain> chain = chain((int) process.state.membership().read());
@@ -640,7 +640,7 @@ final class ChangeModel {
     boolean isCrashed = Arrays.stream(processes).anyMatch(each -> each.isCrashed);
     Chain last = chain(log.size()).getLast();
     Set<Long> entered = new HashSet<>();
-    for (Process each : processes) {
+    for (Party each : processes) {
       if (each.isCrashed) {
         continue;
       }
@@ -679,7 +679,7 @@ final class ChangeModel {
     for (int place = 1; place <= log.size(); place++) {
       text.append("\n  ").append(place).append(": ").append(log.get(place - 1));
     }
-    for (Process each : processes) {
+    for (Party each : processes) {
       text.append("\n  ").append(each.who()).append(": ").append(each.end);
     }
     return text.toString();
