@@ -32,9 +32,15 @@ import org.jspecify.annotations.Nullable;
  * @param timeout the deadline of operations and of the set-up, in simulated time
  * @param plan the faults
  * @param options changes the options with which each rank joins
+ * @param joiners when further processes join the job, from the start of the world
  */
 public record SimulatedWorld(
-    int size, long seed, Duration timeout, FaultPlan plan, UnaryOperator<GroupOptions> options) {
+    int size,
+    long seed,
+    Duration timeout,
+    FaultPlan plan,
+    UnaryOperator<GroupOptions> options,
+    List<Duration> joiners) {
   private static final Duration TIMEOUT = Duration.ofSeconds(30);
 
   /** How late peers see that the connections of a crashed process have ended, at most. */
@@ -43,7 +49,7 @@ public record SimulatedWorld(
   /**
    * How a rank ended.
    *
-   * @param rank the rank
+   * @param rank the rank; those that join come after the others
    * @param crashed whether its process crashed
    * @param failure what its body, or joining and leaving, threw; null if nothing
    * @param after when it ended, from the start of the world
@@ -61,6 +67,7 @@ public record SimulatedWorld(
 
   /** Checks the number of ranks and the timeout. */
   public SimulatedWorld {
+    joiners = List.copyOf(joiners);
     if (size < 1) {
       throw new IllegalArgumentException("size must be at least 1, not " + size);
     }
@@ -75,7 +82,8 @@ public record SimulatedWorld(
    * @param size the number of ranks
    */
   public static SimulatedWorld of(int size) {
-    return new SimulatedWorld(size, 0, TIMEOUT, FaultPlan.NONE, UnaryOperator.identity());
+    return new SimulatedWorld(
+        size, 0, TIMEOUT, FaultPlan.NONE, UnaryOperator.identity(), List.of());
   }
 
   /**
@@ -84,7 +92,7 @@ public record SimulatedWorld(
    * @param newSeed any number
    */
   public SimulatedWorld withSeed(long newSeed) {
-    return new SimulatedWorld(size, newSeed, timeout, plan, options);
+    return new SimulatedWorld(size, newSeed, timeout, plan, options, joiners);
   }
 
   /**
@@ -93,7 +101,7 @@ public record SimulatedWorld(
    * @param newTimeout the deadline in simulated time
    */
   public SimulatedWorld withTimeout(Duration newTimeout) {
-    return new SimulatedWorld(size, seed, newTimeout, plan, options);
+    return new SimulatedWorld(size, seed, newTimeout, plan, options, joiners);
   }
 
   /**
@@ -102,7 +110,7 @@ public record SimulatedWorld(
    * @param newPlan the faults
    */
   public SimulatedWorld withFaults(FaultPlan newPlan) {
-    return new SimulatedWorld(size, seed, timeout, newPlan, options);
+    return new SimulatedWorld(size, seed, timeout, newPlan, options, joiners);
   }
 
   /**
@@ -114,7 +122,17 @@ public record SimulatedWorld(
   public SimulatedWorld withOptions(UnaryOperator<GroupOptions> change) {
     UnaryOperator<GroupOptions> before = options;
     return new SimulatedWorld(
-        size, seed, timeout, plan, given -> change.apply(before.apply(given)));
+        size, seed, timeout, plan, given -> change.apply(before.apply(given)), joiners);
+  }
+
+  /**
+   * Adds processes that {@linkplain ProcessGroup#join join} the job and then run the same code. A
+   * fault plan counts them after the ranks.
+   *
+   * @param times when each joins, from the start of the world
+   */
+  public SimulatedWorld withJoiners(List<Duration> times) {
+    return new SimulatedWorld(size, seed, timeout, plan, options, times);
   }
 
   /**
@@ -148,17 +166,21 @@ public record SimulatedWorld(
     private final SplittableRandom random = new SplittableRandom(seed);
     private final SimulatedScheduler scheduler = new SimulatedScheduler(random.nextLong());
     private final SimulatedServer server = new SimulatedServer(scheduler, random.split());
-    private final Faults faults = new Faults();
+
+    /** The faults of each process. */
+    private final List<Faults> faults = new ArrayList<>();
+
     private final List<SimulatedProcess> processes = new ArrayList<>();
-    private final @Nullable RankEnd[] ends = new RankEnd[size];
+    private final @Nullable RankEnd[] ends = new RankEnd[size + joiners.size()];
 
     Run(RankBody body) {
       this.body = body;
     }
 
     Outcome run() {
-      for (int rank = 0; rank < size; rank++) {
+      for (int rank = 0; rank < ends.length; rank++) {
         processes.add(new SimulatedProcess(scheduler, "rank " + rank));
+        faults.add(new Faults());
       }
       for (Fault fault : plan.faults()) {
         var _ = scheduler.at(fault.at().toNanos(), scheduler.outside(), () -> begin(fault));
@@ -166,6 +188,11 @@ public record SimulatedWorld(
       for (int rank = 0; rank < size; rank++) {
         int self = rank;
         Thread _ = processes.get(rank).start("rank-" + rank, () -> runRank(self));
+      }
+      for (int rank = size; rank < ends.length; rank++) {
+        int self = rank;
+        long at = joiners.get(rank - size).toNanos();
+        var _ = scheduler.at(at, scheduler.outside(), () -> startLate(self));
       }
       scheduler.run(SimulatedProgram.LIMIT.toNanos());
       List<RankEnd> all = new ArrayList<>();
@@ -175,10 +202,16 @@ public record SimulatedWorld(
       return new Outcome(all, scheduler.trace().count(), scheduler.trace().hash());
     }
 
+    private void startLate(int rank) {
+      if (ends[rank] == null) {
+        Thread _ = processes.get(rank).start("rank-" + rank, () -> runRank(rank));
+      }
+    }
+
     private void runRank(int rank) {
       SimulatedProcess process = processes.get(rank);
       Throwable failure = null;
-      try (ProcessGroup group = ProcessGroup.init(optionsOf(rank, process))) {
+      try (ProcessGroup group = groupOf(rank, optionsOf(rank, process))) {
         body.run(group);
       } catch (ProcessGone e) {
         throw e;
@@ -189,15 +222,18 @@ public record SimulatedWorld(
       end(rank, false, failure);
     }
 
+    private ProcessGroup groupOf(int rank, GroupOptions given) {
+      return rank < size ? ProcessGroup.init(given) : ProcessGroup.join(given);
+    }
+
     private GroupOptions optionsOf(int rank, SimulatedProcess process) {
+      GroupOptions own =
+          rank < size ? GroupOptions.DEFAULT.withRank(rank).withSize(size) : GroupOptions.DEFAULT;
       return options.apply(
-          GroupOptions.DEFAULT
-              .withStore(new SimulatedStore(server, process, timeout))
-              .withRank(rank)
-              .withSize(size)
+          own.withStore(new SimulatedStore(server, process, timeout))
               .withTimeout(timeout)
               .withTime(process.time())
-              .withProvider(new FaultyProvider(new ThreadedProvider(), faults)));
+              .withProvider(new FaultyProvider(new ThreadedProvider(), faults.get(rank))));
     }
 
     private void end(int rank, boolean crashed, @Nullable Throwable failure) {
@@ -249,7 +285,9 @@ public record SimulatedWorld(
                       .start(
                           "crash-" + rank,
                           () -> {
-                            faults.kill(rank);
+                            for (int each = 0; each < ends.length; each++) {
+                              faults.get(rank).kill(each);
+                            }
                             process.crash();
                             SimulatedHost.of(process).closeAll();
                             server.died(process);

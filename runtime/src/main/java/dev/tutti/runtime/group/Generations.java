@@ -77,7 +77,7 @@ final class Generations {
   }
 
   private void requireAble(Group group) {
-    if (!members.isOfAll(group)) {
+    if (!members.isLastOfAll(group)) {
       throw new UnsupportedOperationException(
           "reconfigure of group %s: call it on the group of all ranks, then create this one anew"
               .formatted(group.identity.name()));
@@ -171,7 +171,10 @@ final class Generations {
 
   private Group setUp(Duration timeout, Duration ofOperations) {
     long deadline = job.time.deadline(timeout);
-    return new GroupSetUp(job, members.group(), members.numbers(), deadline, null, true, null)
-        .run(ofOperations);
+    GroupSetUp setUp =
+        new GroupSetUp(job, members.group(), members.numbers(), deadline, null, true, null);
+    Group group = setUp.run(ofOperations);
+    members.begin();
+    return group;
   }
 }

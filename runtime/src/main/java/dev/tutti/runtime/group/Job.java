@@ -220,7 +220,7 @@ final class Job {
 
   /** Frees what a closed group held; after the group of all ranks is closed, frees everything. */
   void groupClosed(Group group) {
-    if (members.isOfAll(group)) {
+    if (members.isLastOfAll(group)) {
       AgreedFailure failure = group.failures.verdict();
       close(failure != null, failure == null ? -1 : failure.failedRank());
     }

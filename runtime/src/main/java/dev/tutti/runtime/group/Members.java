@@ -18,6 +18,9 @@ final class Members {
 
   private volatile Generation current;
 
+  /** The name of the last group of all ranks that was set up. */
+  private volatile String last = FIRST;
+
   /** A generation and the numbers of its members. */
   private record Generation(long number, List<Integer> members) {}
 
@@ -36,15 +39,20 @@ final class Members {
     return current.number;
   }
 
-  /** Returns the name of the group of all ranks. */
+  /** Returns the name of the group of all ranks in this generation, which may yet be set up. */
   String group() {
     long number = current.number;
     return number == 0 ? FIRST : FIRST + "~" + number;
   }
 
-  /** Tells whether a group is that of all ranks. */
-  boolean isOfAll(Group group) {
-    return group.identity.name().equals(group());
+  /** Notes that the group of the current generation is set up, and stands for the job. */
+  void begin() {
+    last = group();
+  }
+
+  /** Tells whether a group is the last one of all ranks; the job ends with it. */
+  boolean isLastOfAll(Group group) {
+    return group.identity.name().equals(last);
   }
 
   /** Returns the numbers of the members, in rank order. */

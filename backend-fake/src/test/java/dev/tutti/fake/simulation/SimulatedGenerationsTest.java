@@ -1,0 +1,195 @@
+package dev.tutti.fake.simulation;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.tutti.CallOptions;
+import dev.tutti.CollectiveException;
+import dev.tutti.ExpelledException;
+import dev.tutti.ProcessGroup;
+import dev.tutti.ReconfigureOptions;
+import dev.tutti.RendezvousException;
+import dev.tutti.StoreException;
+import dev.tutti.Tensor;
+import dev.tutti.TooFewRanksException;
+import dev.tutti.fake.simulation.FaultPlan.Fault;
+import dev.tutti.fake.simulation.FaultPlan.Kind;
+import dev.tutti.fake.simulation.SimulatedWorld.Outcome;
+import dev.tutti.fake.simulation.SimulatedWorld.RankEnd;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.SplittableRandom;
+import java.util.TreeMap;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.parallel.Isolated;
+
+/**
+ * Runs ranks that reduce while processes crash, stand still, lose the store, and join, and that
+ * change the group whenever it fails or somebody waits. {@code -Dtutti.seeds=100000} sets how many
+ * worlds there are, {@code -Dtutti.firstSeed=…} with which seed they begin.
+ */
+@Isolated("threads of other tests in shared locks would bring in real time")
+class SimulatedGenerationsTest {
+  private static final int SEEDS = Integer.getInteger("tutti.seeds", 60);
+  private static final int FIRST = Integer.getInteger("tutti.firstSeed", 0);
+  private static final Duration TIMEOUT = Duration.ofSeconds(8);
+  private static final Duration END = Duration.ofSeconds(60);
+  private static final int STEPS_OF_LIFE = 10;
+
+  /** What the processes of a world saw, by the name of the generation. */
+  private static final class Seen {
+    private final Map<String, Map<Integer, Long>> members = new TreeMap<>();
+    private final Map<String, Integer> sizes = new TreeMap<>();
+    private final Map<String, Long> sums = new TreeMap<>();
+    private final List<String> lasts = new ArrayList<>();
+    private final AtomicInteger processes = new AtomicInteger();
+    private int changes;
+
+    /** Notes that a process is in a generation, in which it is a rank that no other one is. */
+    synchronized void enter(ProcessGroup group, long self) {
+      Map<Integer, Long> ranks = members.computeIfAbsent(group.name(), _ -> new TreeMap<>());
+      Long other = ranks.put(group.rank(), self);
+      assertThat(other).as("rank %d of %s", group.rank(), group.name()).isNull();
+      Integer size = sizes.putIfAbsent(group.name(), group.size());
+      assertThat(size == null || size == group.size()).as("sizes of %s", group.name()).isTrue();
+      changes += group.name().equals("0") ? 0 : 1;
+    }
+
+    /** Notes a sum, which must be the same in all steps of a generation. */
+    synchronized void sum(ProcessGroup group, long sum) {
+      Long other = sums.putIfAbsent(group.name(), sum);
+      assertThat(other == null || other == sum).as("sums of %s", group.name()).isTrue();
+      assertThat(Long.bitCount(sum)).as("ranks in a sum").isEqualTo(group.size());
+    }
+
+    synchronized void last(ProcessGroup group) {
+      lasts.add(group.name());
+    }
+
+    /** Checks that each sum is that of the members of its generation. */
+    void check() {
+      sums.forEach(
+          (name, sum) -> {
+            long known = members.get(name).values().stream().mapToLong(Long::longValue).sum();
+            assertThat(sum & known).as("members in the sum of %s", name).isEqualTo(known);
+            if (members.get(name).size() == sizes.get(name)) {
+              assertThat(sum).isEqualTo(known);
+            }
+          });
+    }
+  }
+
+  /** Runs a process until the end of the world, or until it cannot continue. */
+  private static void run(ProcessGroup first, Seen seen) {
+    long self = 1L << seen.processes.getAndIncrement();
+    ProcessGroup group = first;
+    seen.enter(group, self);
+    try {
+      for (int step = 1; !isOver(); step++) {
+        SimulatedWorld.sleep(Duration.ofMillis(200));
+        boolean isDue = step % STEPS_OF_LIFE == 0;
+        try {
+          step(group, self, seen);
+        } catch (CollectiveException e) {
+          isDue = true;
+        }
+        ProcessGroup next = isDue ? change(group) : group;
+        if (next != group) {
+          group = next;
+          seen.enter(group, self);
+        }
+      }
+      seen.last(group);
+    } finally {
+      group.close();
+    }
+  }
+
+  private static ProcessGroup change(ProcessGroup group) {
+    return group.reconfigure(ReconfigureOptions.DEFAULT.withTimeout(TIMEOUT));
+  }
+
+  private static boolean isOver() {
+    return SimulatedProcess.current().time().nanoTime() > END.toNanos();
+  }
+
+  private static void step(ProcessGroup group, long self, Seen seen) {
+    Tensor tensor = Tensor.of(self);
+    group.allReduce(tensor);
+    seen.sum(group, tensor.toLongArray()[0]);
+    if (group.size() > 1) {
+      int next = (group.rank() + 1) % group.size();
+      int before = (group.rank() + group.size() - 1) % group.size();
+      Tensor received = Tensor.of(-1L);
+      var receive = group.recv(received, before, 0, CallOptions.ASYNC);
+      group.send(Tensor.of((long) group.rank()), next);
+      receive.await();
+      assertThat(received.toLongArray()).containsExactly(before);
+    }
+  }
+
+  private static SimulatedWorld world(long seed) {
+    SplittableRandom random = new SplittableRandom(seed);
+    int size = 2 + random.nextInt(3);
+    List<Duration> joiners = new ArrayList<>();
+    for (int i = random.nextInt(3); i > 0; i--) {
+      joiners.add(Duration.ofMillis(random.nextInt(30_000)));
+    }
+    FaultPlan plan = FaultPlan.random(random, size + joiners.size(), 3, Duration.ofSeconds(40));
+    return SimulatedWorld.of(size)
+        .withSeed(seed)
+        .withTimeout(TIMEOUT)
+        .withFaults(plan)
+        .withJoiners(joiners);
+  }
+
+  private static Outcome run(SimulatedWorld world, Seen seen) {
+    return world.run(group -> run(group, seen));
+  }
+
+  @Test
+  void processesContinueTogetherAndASeedRepeatsIt() {
+    int changes = 0;
+    for (long seed = FIRST; seed < FIRST + SEEDS; seed++) {
+      changes += check(seed);
+    }
+    assertThat(changes).as("changes").isGreaterThan(SEEDS);
+  }
+
+  private static int check(long seed) {
+    SimulatedWorld world = world(seed);
+    Seen seen = new Seen();
+    Outcome outcome = run(world, seen);
+    String what = "seed %d, %s, %s: %s".formatted(seed, world.plan(), world.joiners(), outcome);
+    for (RankEnd end : outcome.ends()) {
+      if (end.failure() != null) {
+        assertThat(end.failure())
+            .as(what)
+            .isInstanceOfAny(
+                ExpelledException.class,
+                RendezvousException.class,
+                TooFewRanksException.class,
+                StoreException.class,
+                CollectiveException.class);
+      }
+    }
+    seen.check();
+    if (world.plan().faults().isEmpty()) {
+      assertThat(seen.lasts).as(what).hasSizeGreaterThanOrEqualTo(world.size());
+      assertThat(seen.lasts.stream().distinct()).as(what).hasSize(1);
+    }
+    boolean isCrashOnly =
+        world.plan().faults().stream().map(Fault::kind).allMatch(Kind.CRASH::equals);
+    if (isCrashOnly) {
+      outcome.ends().stream()
+          .filter(end -> !end.crashed() && end.rank() < world.size())
+          .forEach(end -> assertThat(end.failure()).as(what).isNull());
+      assertThat(seen.lasts.stream().distinct().count()).as(what).isLessThanOrEqualTo(1);
+    }
+    Outcome again = run(world, new Seen());
+    assertThat(again.hash()).as("seed %d", seed).isEqualTo(outcome.hash());
+    return seen.changes;
+  }
+}
