@@ -17,6 +17,7 @@ module dev.tutti.cli {
   requires VectorGraphics2D;
   requires java.desktop;
   requires java.management;
+  requires jdk.httpserver;
   requires jdk.jfr;
   requires jdk.management;
   requires jdk.unsupported;

@@ -14,6 +14,8 @@ module dev.tutti.runtime {
   requires static jdk.unsupported;
   requires static org.jspecify;
 
+  exports dev.tutti.runtime.debug to
+      dev.tutti.cli;
   exports dev.tutti.runtime.failure to
       dev.tutti.cli;
   exports dev.tutti.runtime.launch to

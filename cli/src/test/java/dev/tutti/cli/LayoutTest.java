@@ -69,7 +69,8 @@ class LayoutTest {
       Set.of(
           "dev.tutti.store.JobToken",
           "dev.tutti.gloo.shm.StaleFiles",
-          "dev.tutti.gloo.transport.SlotTable");
+          "dev.tutti.gloo.transport.SlotTable",
+          "dev.tutti.runtime.debug.PageAccess");
 
   /** Where users come in without a time, and what there is once in a process. */
   private static final Set<String> CHOOSERS =

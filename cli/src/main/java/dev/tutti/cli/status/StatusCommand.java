@@ -4,18 +4,25 @@ import dev.tutti.Settings;
 import dev.tutti.Store;
 import dev.tutti.StoreConnectionException;
 import dev.tutti.cli.process.LaunchException;
+import dev.tutti.cli.process.Reasons;
 import dev.tutti.cli.process.Signals;
 import dev.tutti.cli.process.Terminal;
 import dev.tutti.cli.status.LocalJobs.LocalJob;
 import dev.tutti.cli.store.StoreAddress;
+import dev.tutti.runtime.debug.PageAccess;
+import dev.tutti.runtime.debug.PageServer;
 import dev.tutti.runtime.failure.JobVerdict.State;
 import dev.tutti.runtime.settings.RuntimeSettings;
 import dev.tutti.runtime.status.StatusQuery;
 import dev.tutti.runtime.view.JobView;
+import dev.tutti.runtime.view.LiveJob;
 import dev.tutti.runtime.view.StatusReader;
 import dev.tutti.spi.Time;
 import dev.tutti.store.JobToken;
 import dev.tutti.store.PrefixStore;
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
@@ -89,6 +96,13 @@ public final class StatusCommand implements Callable<Integer> {
       description = "From which state of the job on the exit code is not 0. Default: slow.")
   private String failOn = "slow";
 
+  @Option(
+      names = "--web",
+      description =
+          "Serve a page of the job on the loopback address until interrupted, and print its URL,"
+              + " which can be opened once.")
+  private boolean web;
+
   @Mixin private JobOutput output = new JobOutput();
 
   private final Terminal terminal;
@@ -120,12 +134,12 @@ public final class StatusCommand implements Callable<Integer> {
     requirePositive("--every", every);
     requirePositive("--timeout", timeout);
     Place place = place();
+    if (web) {
+      return serve(place);
+    }
     CountDownLatch ended = new CountDownLatch(1);
     try (Store store = connect(place);
-        StatusQuery query =
-            StatusQuery.of(
-                    prefix == null ? store : new PrefixStore(prefix, store), !watch, Time.SYSTEM)
-                .orElseThrow(() -> new LaunchException(1, noRank(place.url())));
+        StatusQuery query = query(store, place, !watch);
         Signals _ = Signals.handle(_ -> ended.countDown())) {
       JobView view = print(query);
       while (watch
@@ -139,6 +153,33 @@ public final class StatusCommand implements Callable<Integer> {
         }
       }
       return exitCode(view.verdict().state());
+    }
+  }
+
+  private StatusQuery query(Store store, Place place, boolean once) {
+    return StatusQuery.of(
+            prefix == null ? store : new PrefixStore(prefix, store), once, Time.SYSTEM)
+        .orElseThrow(() -> new LaunchException(1, noRank(place.url())));
+  }
+
+  private int serve(Place place) throws InterruptedException {
+    CountDownLatch ended = new CountDownLatch(1);
+    PageAccess access = PageAccess.once();
+    InetSocketAddress address = new InetSocketAddress(InetAddress.getLoopbackAddress(), 0);
+    try (Store store = connect(place);
+        LiveJob job = new LiveJob(() -> query(store, place, false), Time.SYSTEM);
+        PageServer server =
+            PageServer.create(address, access, null, "tutti-web", "tutti status", Time.SYSTEM);
+        Signals _ = Signals.handle(_ -> ended.countDown())) {
+      State state = job.get().verdict().state();
+      server.addJob(job);
+      server.start();
+      terminal.out().println("http://127.0.0.1:" + server.port() + "/" + access.query());
+      terminal.out().flush();
+      ended.await();
+      return exitCode(state);
+    } catch (IOException e) {
+      throw new LaunchException(1, "cannot serve the page: " + Reasons.of(e), e);
     }
   }
 

@@ -21,7 +21,12 @@ import dev.tutti.store.tcp.TcpStore;
 import dev.tutti.store.tcp.TcpStoreServer;
 import java.io.ByteArrayOutputStream;
 import java.io.PrintStream;
+import java.net.CookieManager;
 import java.net.InetAddress;
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -259,6 +264,33 @@ class StatusCommandTest {
     try (TcpStore store = new TcpStore("127.0.0.1", server.port())) {
       assertThat(store.listKeys()).noneMatch(key -> key.startsWith("tutti/0/status/"));
     }
+  }
+
+  @Test
+  void theBrowserThatOpensTheUrlSeesTheJob() throws Exception {
+    start(2, StalledRank.class);
+    try (HttpClient browser =
+            HttpClient.newBuilder()
+                .cookieHandler(new CookieManager())
+                .followRedirects(HttpClient.Redirect.NORMAL)
+                .build();
+        CommandProcess command =
+            CommandProcess.start("status", "--at", url(), "--web", "--timeout", "60s")) {
+      String url = command.awaitLine(line -> line.startsWith("http://127.0.0.1:"));
+      assertThat(get(browser, url)).contains("src=\"job.js\"");
+      assertThat(get(browser, url.replaceFirst("\\?.*", "job")))
+          .contains("\"operation\":\"allReduce #3\"", "\"waits_for\":[1]");
+      new ProcessBuilder("kill", "-TERM", "" + command.pid()).start().waitFor();
+      assertThat(command.exitCode()).isIn(0, 3, 4);
+    }
+  }
+
+  private static String get(HttpClient browser, String url) throws Exception {
+    HttpResponse<String> answer =
+        browser.send(
+            HttpRequest.newBuilder(URI.create(url)).build(), HttpResponse.BodyHandlers.ofString());
+    assertThat(answer.statusCode()).isEqualTo(200);
+    return answer.body();
   }
 
   @Test

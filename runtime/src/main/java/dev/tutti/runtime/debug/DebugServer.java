@@ -1,291 +1,46 @@
 package dev.tutti.runtime.debug;
 
-import com.sun.net.httpserver.HttpExchange;
-import com.sun.net.httpserver.HttpServer;
-import com.sun.net.httpserver.HttpsConfigurator;
-import com.sun.net.httpserver.HttpsParameters;
-import com.sun.net.httpserver.HttpsServer;
 import dev.tutti.spi.Time;
-import dev.tutti.store.JobToken;
-import dev.tutti.store.net.LimitedLog;
-import dev.tutti.tls.TlsSettings;
 import java.io.IOException;
-import java.io.InputStream;
 import java.net.InetSocketAddress;
-import java.nio.charset.StandardCharsets;
-import java.time.Duration;
-import java.util.Map;
-import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.SynchronousQueue;
-import java.util.concurrent.ThreadPoolExecutor;
-import java.util.concurrent.TimeUnit;
-import java.util.concurrent.atomic.AtomicInteger;
 import javax.net.ssl.SSLContext;
-import javax.net.ssl.SSLParameters;
 import org.jspecify.annotations.Nullable;
 
-/**
- * A server over HTTP or HTTPS that shows where a rank stands to clients that present the secret of
- * the job's debug servers.
- */
-public final class DebugServer implements AutoCloseable {
-  /*
-   * Every resource that clients can use up is bounded: the connections, the threads that read
-   * requests and write answers, the time for both, and the number of answers made at once. Clients
-   * beyond these limits are turned away. The limits on time and connections are the JDK's own and
-   * apply to all its HTTP servers in this process; they are set only if the program has not set
-   * them.
-   */
-  private static final int THREADS = 32;
-  private static final int ANSWERS = 2;
-  private static final int WAIT_SECONDS = 5;
-  private static final Map<String, String> LIMITS =
-      Map.of(
-          "sun.net.httpserver.maxReqTime", "5",
-          "sun.net.httpserver.maxRspTime", "20",
-          "sun.net.httpserver.idleInterval", "10",
-          "jdk.httpserver.maxConnections", "128");
-
-  private static final System.Logger LOG = System.getLogger(DebugServer.class.getName());
-  private static final String TEXT = "text/plain; charset=utf-8";
-  private static final String JSON = "application/json";
-
-  private final HttpServer server;
-  private final ThreadPoolExecutor threads;
-  private final TokenCheck check;
-  private final Time time;
-  private final Object turn = new Object();
-  private int free = ANSWERS;
-  private final String who;
-  private final WrongSecrets wrong;
-  private final LimitedLog warnings;
-
-  /** Produces the text of an answer. */
-  private interface Content {
-    String make() throws IOException;
-  }
-
-  private DebugServer(
-      HttpServer server, ThreadPoolExecutor threads, JobToken token, String who, Time time) {
-    this.time = time;
-    this.server = server;
-    this.threads = threads;
-    this.check = new TokenCheck(token);
-    this.who = who;
-    this.wrong = new WrongSecrets(time);
-    this.warnings = new LimitedLog(LOG, time);
-  }
+/** The server of a rank that shows where the rank stands, and the page of its job. */
+public final class DebugServer {
+  private DebugServer() {}
 
   /**
    * Starts serving.
    *
    * @param address the address to listen on; port 0 picks a free one
-   * @param token the token of the job, whose {@link JobToken#debugSecret} requests must present; it
-   *     must be set
+   * @param access which clients may read
    * @param tls the context that encrypts connections; null for plain HTTP
    * @param source the information to show
    * @param time by which requests wait for each other
    * @throws IOException if the server cannot listen on the address
    */
-  public static DebugServer start(
+  public static PageServer start(
       InetSocketAddress address,
-      JobToken token,
+      PageAccess access,
       @Nullable SSLContext tls,
       DebugSource source,
       Time time)
       throws IOException {
-    LIMITS.forEach(
-        (name, value) -> {
-          if (System.getProperty(name) == null) {
-            System.setProperty(name, value);
-          }
-        });
-    HttpServer server = tls == null ? HttpServer.create(address, 0) : encrypted(address, tls);
-    AtomicInteger number = new AtomicInteger();
-    ThreadPoolExecutor threads =
-        new ThreadPoolExecutor(
-            0,
-            THREADS,
-            WAIT_SECONDS,
-            TimeUnit.SECONDS,
-            new SynchronousQueue<>(),
-            task ->
-                time.unstarted(
-                    "tutti-debug-" + source.rank() + "-" + number.getAndIncrement(), task));
-    server.setExecutor(threads);
-    String who = "rank " + source.rank() + "/" + source.size();
-    DebugServer debug = new DebugServer(server, threads, token, who, time);
-    debug.serve(source);
-    // The server's own thread keeps the JVM alive unless a daemon starts it.
-    CompletableFuture.runAsync(server::start, threads).join();
-    return debug;
-  }
-
-  private static HttpServer encrypted(InetSocketAddress address, SSLContext tls)
-      throws IOException {
-    HttpsServer server = HttpsServer.create(address, 0);
-    server.setHttpsConfigurator(
-        new HttpsConfigurator(tls) {
-          @Override
-          public void configure(HttpsParameters parameters) {
-            parameters.setSSLParameters(
-                new SSLParameters(null, new String[] {TlsSettings.PROTOCOL}));
-          }
-        });
-    return server;
-  }
-
-  private void serve(DebugSource source) {
     Metrics metrics = new Metrics(source);
-    add("/status", JSON, source::status);
-    add("/flight-record", JSON, source::flightRecord);
-    add("/stacks", TEXT, Stacks::text);
-    add("/settings", JSON, () -> SettingsView.json(source.settings(), source.declared()));
-    add("/metrics", "text/plain; version=0.0.4; charset=utf-8", metrics::write);
-    add("/page.js", "text/javascript", () -> resource("page.js"));
-    add("/page.css", "text/css", () -> resource("page.css"));
-    add("/", "text/html; charset=utf-8", () -> resource("page.html"));
-  }
-
-  private void add(String path, String type, Content content) {
-    server.createContext(path, exchange -> answer(exchange, path, type, content));
-  }
-
-  private void answer(HttpExchange exchange, String path, String type, Content content)
-      throws IOException {
-    try (exchange) {
-      exchange.getResponseHeaders().set("Cache-Control", "no-store");
-      exchange.getResponseHeaders().set("X-Content-Type-Options", "nosniff");
-      if (!isAdmitted(exchange)) {
-        return;
-      }
-      if (!exchange.getRequestMethod().equals("GET") && !isHead(exchange)) {
-        exchange.getResponseHeaders().set("Allow", "GET, HEAD");
-        send(exchange, 405, TEXT, "only GET and HEAD are supported\n");
-      } else if (!exchange.getRequestURI().getPath().equals(path)) {
-        send(exchange, 404, TEXT, "no such page\n");
-      } else {
-        answer(exchange, type, content);
-      }
-    }
-  }
-
-  private boolean takeTurn() throws InterruptedException {
-    long deadline = time.deadline(Duration.ofSeconds(WAIT_SECONDS));
-    synchronized (turn) {
-      while (free == 0) {
-        long left = deadline - time.nanoTime();
-        if (left <= 0) {
-          return false;
-        }
-        time.await(turn, left);
-      }
-      free--;
-      return true;
-    }
-  }
-
-  private void giveTurn() {
-    synchronized (turn) {
-      free++;
-      turn.notifyAll();
-    }
-  }
-
-  /** Tells whether a request presents the token; answers it if it does not. */
-  private boolean isAdmitted(HttpExchange exchange) throws IOException {
-    String authorization = exchange.getRequestHeaders().getFirst("Authorization");
-    String address = exchange.getRemoteAddress().getAddress().getHostAddress();
-    long pause = 0;
-    if (authorization != null) {
-      synchronized (wrong) {
-        pause = wrong.pauseNanos(address);
-        if (pause == 0 && check.accepts(authorization)) {
-          return true;
-        }
-        if (pause == 0) {
-          wrong.add(address);
-        }
-      }
-      warnings.warn(
-          "token",
-          address,
-          who + ": a client at " + address + " presented a wrong secret to the debug server");
-    }
-    if (pause > 0) {
-      long seconds = 1 + TimeUnit.NANOSECONDS.toSeconds(pause);
-      exchange.getResponseHeaders().set("Retry-After", Long.toString(seconds));
-      send(
-          exchange,
-          429,
-          TEXT,
-          "too many wrong secrets from this address; try again in " + seconds + " s\n");
-    } else {
-      exchange.getResponseHeaders().set("WWW-Authenticate", "Basic realm=\"tutti\"");
-      send(exchange, 401, TEXT, "the secret is missing or wrong; 'tutti token debug' prints it\n");
-    }
-    return false;
-  }
-
-  private static boolean isHead(HttpExchange exchange) {
-    return exchange.getRequestMethod().equals("HEAD");
-  }
-
-  private void answer(HttpExchange exchange, String type, Content content) throws IOException {
-    String text;
-    try {
-      if (!takeTurn()) {
-        send(exchange, 503, TEXT, "too many requests at once\n");
-        return;
-      }
-      try {
-        text = content.make();
-      } finally {
-        giveTurn();
-      }
-    } catch (InterruptedException e) {
-      Thread.currentThread().interrupt();
-      return;
-    } catch (IOException | RuntimeException e) {
-      send(exchange, 500, TEXT, e + "\n");
-      return;
-    }
-    exchange.getResponseHeaders().set("Content-Security-Policy", "default-src 'self'");
-    send(exchange, 200, type, text);
-  }
-
-  private static void send(HttpExchange exchange, int code, String type, String text)
-      throws IOException {
-    byte[] bytes = text.getBytes(StandardCharsets.UTF_8);
-    exchange.getResponseHeaders().set("Content-Type", type);
-    if (isHead(exchange)) {
-      exchange.getResponseHeaders().set("Content-Length", Integer.toString(bytes.length));
-      exchange.sendResponseHeaders(code, -1);
-    } else {
-      exchange.sendResponseHeaders(code, bytes.length);
-      exchange.getResponseBody().write(bytes);
-    }
-  }
-
-  private static String resource(String name) throws IOException {
-    try (InputStream in = DebugServer.class.getResourceAsStream(name)) {
-      if (in == null) {
-        throw new IOException("there is no resource " + name);
-      }
-      return new String(in.readAllBytes(), StandardCharsets.UTF_8);
-    }
-  }
-
-  /** Returns the port on which the server listens. */
-  public int port() {
-    return server.getAddress().getPort();
-  }
-
-  /** Stops the server at once; requests in progress are cut off. */
-  @Override
-  public void close() {
-    server.stop(0);
-    threads.shutdownNow();
-    warnings.close();
+    String who = "rank " + source.rank() + "/" + source.size();
+    PageServer server =
+        PageServer.create(address, access, tls, "tutti-debug-" + source.rank(), who, time);
+    server.addJob(source::job);
+    server.add("/status", PageServer.JSON, source::status);
+    server.add("/flight-record", PageServer.JSON, source::flightRecord);
+    server.add("/stacks", PageServer.TEXT, Stacks::text);
+    server.add(
+        "/settings",
+        PageServer.JSON,
+        () -> SettingsView.json(source.settings(), source.declared()));
+    server.add("/metrics", "text/plain; version=0.0.4; charset=utf-8", metrics::write);
+    server.start();
+    return server;
   }
 }

@@ -2,6 +2,7 @@ package dev.tutti.runtime.debug;
 
 import dev.tutti.Setting;
 import dev.tutti.Settings;
+import dev.tutti.runtime.view.JobView;
 import java.util.List;
 
 /** The information about a rank that a debug server shows. Any thread may call its methods. */
@@ -14,6 +15,9 @@ public interface DebugSource {
 
   /** Returns where the rank stands, as JSON. */
   String status();
+
+  /** Returns where all ranks of the job stand; asks them. */
+  JobView job();
 
   /** Returns the flight records of the rank's groups, as JSON. */
   String flightRecord();

@@ -17,6 +17,8 @@ import dev.tutti.runtime.rendezvous.StoreWait;
 import dev.tutti.runtime.rendezvous.UninterruptedStore;
 import dev.tutti.runtime.rendezvous.WrittenKeys;
 import dev.tutti.runtime.settings.RuntimeSettings;
+import dev.tutti.runtime.status.StatusQuery;
+import dev.tutti.runtime.view.LiveJob;
 import dev.tutti.spi.BackendProvider;
 import dev.tutti.spi.PeerLateException;
 import dev.tutti.spi.Printable;
@@ -102,7 +104,8 @@ final class Job {
     JobStatus status = new JobStatus(rank, size, records);
     monitor.start(status::zipped);
     records.open();
-    debug = new JobDebug(status, settings, providers.values()).start(time);
+    LiveJob all = new LiveJob(() -> StatusQuery.ofJob(stores.own.duplicate(), size, time), time);
+    debug = new JobDebug(status, all, settings, providers.values()).start(time);
   }
 
   /** Starts to note the keys that this rank writes for a call that makes groups. */

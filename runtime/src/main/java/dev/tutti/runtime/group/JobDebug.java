@@ -6,9 +6,13 @@ import dev.tutti.Settings;
 import dev.tutti.runtime.debug.DebugServer;
 import dev.tutti.runtime.debug.DebugSource;
 import dev.tutti.runtime.debug.GroupMeter;
+import dev.tutti.runtime.debug.PageAccess;
+import dev.tutti.runtime.debug.PageServer;
 import dev.tutti.runtime.operation.PendingOperations.Wait;
 import dev.tutti.runtime.record.JsonWriter;
 import dev.tutti.runtime.settings.RuntimeSettings;
+import dev.tutti.runtime.view.JobView;
+import dev.tutti.runtime.view.LiveJob;
 import dev.tutti.spi.BackendProvider;
 import dev.tutti.spi.HostPort;
 import dev.tutti.spi.Time;
@@ -27,11 +31,13 @@ import org.jspecify.annotations.Nullable;
 /**
  * Provides what the debug server of a rank shows, and starts that server.
  *
- * @param job the status of the rank
+ * @param own the status of the rank
+ * @param all the view of all ranks
  * @param settings the settings of the rank
  * @param providers the providers of its backends
  */
-record JobDebug(JobStatus job, Settings settings, Collection<BackendProvider> providers)
+record JobDebug(
+    JobStatus own, LiveJob all, Settings settings, Collection<BackendProvider> providers)
     implements DebugSource {
   private static final System.Logger LOG = System.getLogger(JobDebug.class.getName());
 
@@ -48,16 +54,17 @@ record JobDebug(JobStatus job, Settings settings, Collection<BackendProvider> pr
     }
     String who = "rank " + rank() + "/" + size();
     JobToken token = settings.get(JobToken.SETTING);
-    if (!token.isSet()) {
-      LOG.log(Level.WARNING, who + ": no debug server because TUTTI_TOKEN is not set");
-      return null;
-    }
     String host = settings.get(RuntimeSettings.DEBUG_HOST);
     try {
       SSLContext tls = TlsSettings.load(settings);
       int own = port == 0 ? 0 : port + RuntimeSettings.localRank(settings);
       InetSocketAddress address = new InetSocketAddress(host, own);
-      if (tls == null && !address.isUnresolved() && !address.getAddress().isLoopbackAddress()) {
+      boolean isLocal = !address.isUnresolved() && address.getAddress().isLoopbackAddress();
+      if (!token.isSet() && !isLocal) {
+        LOG.log(Level.WARNING, who + ": no debug server because TUTTI_TOKEN is not set");
+        return null;
+      }
+      if (tls == null && !isLocal) {
         LOG.log(
             Level.WARNING,
             who
@@ -67,15 +74,21 @@ record JobDebug(JobStatus job, Settings settings, Collection<BackendProvider> pr
                 + " TUTTI_DEBUG_HOST at a loopback address");
         return null;
       }
-      DebugServer server = DebugServer.start(address, token, tls, this, time);
+      PageAccess access = token.isSet() ? PageAccess.ofJob(token) : PageAccess.once();
+      PageServer server = DebugServer.start(address, access, tls, this, time);
       LOG.log(
           Level.INFO,
-          "{0}: debug server at {3}://{1}",
+          "{0}: debug server at {3}://{1}{4}",
           who,
           new HostPort(host, server.port()),
           Integer.toString(server.port()),
-          tls == null ? "http" : "https");
-      return server;
+          tls == null ? "http" : "https",
+          token.isSet() ? "" : "/" + access.query() + ", a URL that can be opened once");
+      return () -> {
+        try (all) {
+          server.close();
+        }
+      };
     } catch (IOException | IllegalArgumentException | LinkageError e) {
       LOG.log(Level.WARNING, who + ": no debug server at " + host + ":" + port + ": " + e);
       return null;
@@ -84,22 +97,27 @@ record JobDebug(JobStatus job, Settings settings, Collection<BackendProvider> pr
 
   @Override
   public int rank() {
-    return job.rank();
+    return own.rank();
   }
 
   @Override
   public int size() {
-    return job.size();
+    return own.size();
   }
 
   @Override
   public String status() {
-    return job.toJson();
+    return own.toJson();
+  }
+
+  @Override
+  public JobView job() {
+    return all.get();
   }
 
   @Override
   public String flightRecord() {
-    return JsonWriter.write(job.records().toMap());
+    return JsonWriter.write(own.records().toMap());
   }
 
   @Override
@@ -112,7 +130,7 @@ record JobDebug(JobStatus job, Settings settings, Collection<BackendProvider> pr
 
   @Override
   public List<GroupMeter> groups() {
-    return job.records().openGroups().stream().<GroupMeter>map(Meter::new).toList();
+    return own.records().openGroups().stream().<GroupMeter>map(Meter::new).toList();
   }
 
   /** The metrics of one group. */

@@ -76,6 +76,19 @@ public final class StatusQuery implements AutoCloseable {
         : Optional.of(new StatusQuery(new PrefixStore(last.prefix(), store), ranks, once, time));
   }
 
+  /**
+   * Prepares to ask all ranks of a job, as often as needed.
+   *
+   * @param keys the keys of one life of the job; closed with this query
+   * @param size the number of ranks
+   * @param time makes the name of the inquiry
+   */
+  public static StatusQuery ofJob(Store keys, int size, Time time) {
+    StatusQuery query = new StatusQuery(keys, new TreeSet<>(), false, time);
+    query.addBelow(size);
+    return query;
+  }
+
   /** Returns the ranks that are asked: those that had joined, and others that were added. */
   public SortedSet<Integer> ranks() {
     return new TreeSet<>(ranks);

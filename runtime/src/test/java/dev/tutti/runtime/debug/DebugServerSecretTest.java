@@ -4,6 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.Setting;
 import dev.tutti.Settings;
+import dev.tutti.runtime.view.JobRecords;
+import dev.tutti.runtime.view.JobView;
 import dev.tutti.spi.Time;
 import dev.tutti.store.JobToken;
 import java.lang.reflect.Proxy;
@@ -40,6 +42,11 @@ class DebugServerSecretTest {
     @Override
     public int size() {
       return 4;
+    }
+
+    @Override
+    public JobView job() {
+      return JobView.of(JobRecords.empty());
     }
 
     @Override
@@ -80,7 +87,7 @@ class DebugServerSecretTest {
                     : method.invoke(Time.SYSTEM, arguments));
   }
 
-  private HttpResponse<String> get(DebugServer server, String secret) throws Exception {
+  private HttpResponse<String> get(PageServer server, String secret) throws Exception {
     HttpRequest.Builder request =
         HttpRequest.newBuilder(URI.create("http://127.0.0.1:" + server.port() + "/status"))
             .timeout(Duration.ofSeconds(100));
@@ -93,10 +100,10 @@ class DebugServerSecretTest {
   @Test
   void afterFiveWrongSecretsAnAddressMustPause() throws Exception {
     try (client;
-        DebugServer server =
+        PageServer server =
             DebugServer.start(
                 new InetSocketAddress(InetAddress.getLoopbackAddress(), 0),
-                TOKEN,
+                PageAccess.ofJob(TOKEN),
                 null,
                 new Source(),
                 time())) {

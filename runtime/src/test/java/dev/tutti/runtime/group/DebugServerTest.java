@@ -45,8 +45,9 @@ class DebugServerTest {
           "/stacks",
           "/settings",
           "/metrics",
-          "/page.js",
-          "/page.css");
+          "/job",
+          "/job.js",
+          "/job.css");
 
   private final LogCapture said = new LogCapture(JobDebug.class);
   private final HttpClient client =
@@ -135,16 +136,16 @@ class DebugServerTest {
     try (LogCapture warnings = new LogCapture("com.sun.net.httpserver");
         ProcessGroup _ = group()) {
       String length =
-          send(port(), "GET", "/page.js", "Authorization", "Bearer " + SECRET)
+          send(port(), "GET", "/job.js", "Authorization", "Bearer " + SECRET)
               .headers()
               .firstValue("Content-Length")
               .orElseThrow();
       HttpResponse<String> head =
-          send(port(), "HEAD", "/page.js", "Authorization", "Bearer " + SECRET);
+          send(port(), "HEAD", "/job.js", "Authorization", "Bearer " + SECRET);
       assertThat(head.statusCode()).isEqualTo(200);
       assertThat(head.headers().firstValue("Content-Length")).contains(length);
       assertThat(head.body()).isEmpty();
-      assertThat(send(port(), "HEAD", "/page.js").statusCode()).isEqualTo(401);
+      assertThat(send(port(), "HEAD", "/job.js").statusCode()).isEqualTo(401);
       assertThat(warnings.records).isEmpty();
     }
   }
@@ -179,12 +180,42 @@ class DebugServerTest {
   }
 
   @Test
-  void withoutATokenOfTheJobThereIsNoServer() {
-    try (ProcessGroup _ = provider.alone("TUTTI_DEBUG_PORT", "0")) {
+  void beyondTheLoopbackAddressThereIsNoServerWithoutAToken() {
+    try (ProcessGroup _ = provider.alone("TUTTI_DEBUG_PORT", "0", "TUTTI_DEBUG_HOST", "0.0.0.0")) {
       assertThat(said.records)
           .singleElement()
           .extracting(LogRecord::getMessage)
           .isEqualTo("rank 0/1: no debug server because TUTTI_TOKEN is not set");
+    }
+  }
+
+  @Test
+  void withoutATokenTheFirstBrowserThatOpensTheUrlIsAdmitted() throws Exception {
+    try (ProcessGroup _ = provider.alone("TUTTI_DEBUG_PORT", "0")) {
+      String end = (String) said.records.getLast().getParameters()[4];
+      String path = end.replaceFirst(", a URL that can be opened once$", "");
+      assertThat(path).matches("/\\?ticket=[0-9a-f]{64}");
+      assertThat(send(port(), "GET", "/").statusCode()).isEqualTo(401);
+      assertThat(send(port(), "GET", "/?ticket=" + "0".repeat(64)).statusCode()).isEqualTo(401);
+      HttpResponse<String> first = send(port(), "GET", path);
+      assertThat(first.statusCode()).isEqualTo(303);
+      assertThat(first.headers().firstValue("Location")).contains("/");
+      String cookie = first.headers().firstValue("Set-Cookie").orElseThrow();
+      assertThat(cookie).endsWith("; HttpOnly; SameSite=Strict; Path=/");
+      String own = cookie.substring(0, cookie.indexOf(';'));
+      assertThat(send(port(), "GET", "/job", "Cookie", "a=b; " + own).statusCode()).isEqualTo(200);
+      assertThat(send(port(), "GET", "/job", "Cookie", own + "0").statusCode()).isEqualTo(401);
+      HttpResponse<String> second = send(port(), "GET", path);
+      assertThat(second.statusCode()).isEqualTo(401);
+      assertThat(second.body()).isEqualTo("open the URL with the ticket, which is valid once\n");
+    }
+  }
+
+  @Test
+  void propertiesOfTheProgramStayAsTheyAre() {
+    try (ProcessGroup _ = group()) {
+      assertThat(System.getProperties().stringPropertyNames())
+          .noneMatch(name -> name.startsWith("sun.net.httpserver."));
     }
   }
 
@@ -248,10 +279,12 @@ class DebugServerTest {
           .contains("\"TUTTI_DEBUG_PORT\":{\"value\":\"0\"")
           .contains("\"TUTTI_SLOW\":{\"value\":\"30s\"")
           .doesNotContain(TOKEN);
-      assertThat(get(port(), "/")).contains("<script src=\"/page.js\"");
-      assertThat(get(port(), "/page.js")).contains("fetch(location.origin + '/status')");
-      assertThat(get(port(), "/")).contains("href=\"/page.css\"");
-      assertThat(get(port(), "/page.css")).contains("border-collapse");
+      assertThat(get(port(), "/")).contains("<script src=\"job.js\"", "href=\"job.css\"");
+      assertThat(get(port(), "/job.js")).contains("fetch(location.origin + '/job')");
+      assertThat(get(port(), "/job.css")).contains("border-collapse");
+      assertThat(get(port(), "/job"))
+          .startsWith("{\"verdict\":{")
+          .contains("\"text\":\"healthy\"", "\"rank\":0,\"state\":\"alive\"");
     }
   }
 
