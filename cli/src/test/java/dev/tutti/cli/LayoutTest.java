@@ -44,9 +44,9 @@ class LayoutTest {
               Set.of("api", "cpu", "store", "runtime", "aeron", "aeron-cluster", "checkpoint")));
 
   /** The number of classes in the largest circle, and in all; both may only fall. */
-  private static final int LARGEST_CIRCLE = 7;
+  private static final int LARGEST_CIRCLE = 6;
 
-  private static final int IN_CIRCLES = 99;
+  private static final int IN_CIRCLES = 98;
 
   /**
    * The packages that still name each other; no other packages of Tutti do. What users see of a

@@ -11,23 +11,24 @@ final class DumpSignal {
   private static final System.Logger LOG = System.getLogger(DumpSignal.class.getName());
   private static final String SIGNAL = "USR1";
 
-  private static final Set<FlightRecords> RECORDS = ConcurrentHashMap.newKeySet();
+  private static final Set<Runnable> DUMPS = ConcurrentHashMap.newKeySet();
   private static @Nullable SignalHandler handler;
 
   private DumpSignal() {}
 
   /**
-   * Takes over the signal, unless the program already has; from then on the signal also writes
-   * these records.
+   * Takes over the signal, unless the program already has; from then on the signal also runs an
+   * action.
+   *
+   * @param dump the action, which writes the flight records of a rank
    */
-  static synchronized void add(FlightRecords records) {
-    RECORDS.add(records);
+  static synchronized void add(Runnable dump) {
+    DUMPS.add(dump);
     if (handler != null) {
       return;
     }
     try {
-      SignalHandler installed =
-          SignalHandler.install(SIGNAL, () -> RECORDS.forEach(FlightRecords::dumpIfAsked));
+      SignalHandler installed = SignalHandler.install(SIGNAL, () -> DUMPS.forEach(Runnable::run));
       handler = installed;
       if (!installed.wasDefault()) {
         installed.restore();
@@ -37,9 +38,9 @@ final class DumpSignal {
     }
   }
 
-  /** Undoes {@link #add}, and gives the signal back after the last records. */
-  static synchronized void remove(FlightRecords records) {
-    if (RECORDS.remove(records) && RECORDS.isEmpty() && handler != null) {
+  /** Undoes {@link #add}, and gives the signal back after the last action. */
+  static synchronized void remove(Runnable dump) {
+    if (DUMPS.remove(dump) && DUMPS.isEmpty() && handler != null) {
       handler.restore();
       handler = null;
     }

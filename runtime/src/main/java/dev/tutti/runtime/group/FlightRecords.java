@@ -35,6 +35,7 @@ final class FlightRecords implements RecordSource {
   private final List<Group> open = new ArrayList<>();
   private final Deque<Group> closed = new ArrayDeque<>();
   private final AtomicBoolean looking = new AtomicBoolean();
+  private final Runnable dump = this::dumpIfAsked;
 
   /** Creates the empty set of records of a rank. */
   FlightRecords(int rank, Settings settings, Time time) {
@@ -54,14 +55,14 @@ final class FlightRecords implements RecordSource {
     }
     Events.get().add(this);
     if (isDumpAsked()) {
-      DumpSignal.add(this);
+      DumpSignal.add(dump);
     }
   }
 
   /** Undoes {@link #open}, because the rank has left. */
   void close() {
     Events.get().remove(this);
-    DumpSignal.remove(this);
+    DumpSignal.remove(dump);
   }
 
   synchronized void add(Group group) {
