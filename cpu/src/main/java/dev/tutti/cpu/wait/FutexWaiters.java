@@ -44,7 +44,7 @@ public final class FutexWaiters {
    */
   public void sleep(Futex futex, long offset, long seen, long nanos) {
     if (!Futex.isReady() || Thread.currentThread().isVirtual()) {
-      WaitStrategy.park(this, nanos, time);
+      Uninterrupted.park(time, this, nanos);
       return;
     }
     WORD.getAndAdd(memory, count, 1L);

@@ -74,6 +74,26 @@ public final class Uninterrupted {
   }
 
   /**
+   * Parks the calling thread, even if it is interrupted beforehand; preserves its interrupt status.
+   *
+   * @param time by which it waits
+   * @param blocker the object that the thread waits for, for diagnostics
+   * @param nanos the maximum time to wait
+   */
+  static void park(Time time, Object blocker, long nanos) {
+    boolean interrupted = Thread.interrupted();
+    if (interrupted) {
+      time.park(
+          blocker,
+          1); // consumes the permit that an interrupt leaves, which would end the next sleep
+    }
+    time.park(blocker, nanos);
+    if (interrupted) {
+      Thread.currentThread().interrupt();
+    }
+  }
+
+  /**
    * Work that opens a channel and uses it.
    *
    * @param <T> the type of the result

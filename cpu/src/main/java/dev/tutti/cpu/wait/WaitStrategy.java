@@ -281,7 +281,7 @@ public final class WaitStrategy {
   }
 
   private void pause() {
-    park(this, pause, time);
+    Uninterrupted.park(time, this, pause);
     paused();
   }
 
@@ -305,24 +305,8 @@ public final class WaitStrategy {
       if (time.nanoTime() - deadlineNanos >= 0) {
         return false;
       }
-      park(isMet, pauseNanos, time);
+      Uninterrupted.park(time, isMet, pauseNanos);
     }
     return true;
-  }
-
-  /**
-   * Parks the calling thread, even if it is interrupted beforehand; preserves its interrupt status.
-   */
-  static void park(Object blocker, long nanos, Time time) {
-    boolean interrupted = Thread.interrupted();
-    if (interrupted) {
-      time.park(
-          blocker,
-          1); // consumes the permit that an interrupt leaves, which would end the next sleep
-    }
-    time.park(blocker, nanos);
-    if (interrupted) {
-      Thread.currentThread().interrupt();
-    }
   }
 }
