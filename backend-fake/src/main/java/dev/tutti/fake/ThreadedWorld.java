@@ -11,7 +11,6 @@ import java.util.Set;
 import java.util.TreeSet;
 import java.util.function.Consumer;
 import java.util.function.UnaryOperator;
-import org.jspecify.annotations.Nullable;
 
 /**
  * Runs code once for each rank of a group, on threads of this JVM, for tests: no processes, no
@@ -31,10 +30,10 @@ public final class ThreadedWorld {
   /** The deadline of a run for which none was given. */
   public static final Duration DEFAULT_TIMEOUT = Duration.ofSeconds(30);
 
-  private final Fields fields;
+  private final WorldOptions options;
 
-  private ThreadedWorld(Fields fields) {
-    this.fields = fields;
+  private ThreadedWorld(WorldOptions options) {
+    this.options = options;
   }
 
   /**
@@ -46,9 +45,7 @@ public final class ThreadedWorld {
     if (size < 1) {
       throw new IllegalArgumentException("size must be at least 1, not " + size);
     }
-    Fields fields = new Fields();
-    fields.size = size;
-    return new ThreadedWorld(fields);
+    return new ThreadedWorld(new WorldOptions(size, DEFAULT_TIMEOUT, Time.SYSTEM));
   }
 
   /**
@@ -140,7 +137,7 @@ public final class ThreadedWorld {
    * @param change returns the modified options; called by each rank's thread
    */
   public ThreadedWorld withOptions(UnaryOperator<GroupOptions> change) {
-    UnaryOperator<GroupOptions> earlier = fields.options;
+    UnaryOperator<GroupOptions> earlier = options.options;
     return with(copy -> copy.options = given -> change.apply(earlier.apply(given)));
   }
 
@@ -162,15 +159,15 @@ public final class ThreadedWorld {
     return with(copy -> copy.time = newTime);
   }
 
-  private ThreadedWorld with(Consumer<Fields> change) {
-    Fields copy = fields.copy();
+  private ThreadedWorld with(Consumer<WorldOptions> change) {
+    WorldOptions copy = options.copy();
     change.accept(copy);
     return new ThreadedWorld(copy);
   }
 
   /** Returns the number of ranks. */
   public int size() {
-    return fields.size;
+    return options.size;
   }
 
   /**
@@ -183,7 +180,7 @@ public final class ThreadedWorld {
   public void run(RankBody body) {
     WorldRun<Boolean> run =
         new WorldRun<>(
-            this,
+            options,
             group -> {
               body.run(group);
               return true;
@@ -200,55 +197,6 @@ public final class ThreadedWorld {
    *     ranks
    */
   public <T> List<T> call(RankCall<T> body) {
-    return new WorldRun<>(this, body).results();
-  }
-
-  Duration timeout() {
-    return fields.timeout;
-  }
-
-  Time time() {
-    return fields.time;
-  }
-
-  ThreadGroup threads() {
-    ThreadGroup threads = fields.threads;
-    return threads == null ? Thread.currentThread().getThreadGroup() : threads;
-  }
-
-  boolean isKilled(int rank) {
-    Faults faults = fields.faults;
-    return faults != null && faults.isKilled(rank);
-  }
-
-  GroupOptions complete(GroupOptions given) {
-    BackendProvider provider = fields.provider;
-    if (fields.faults != null) {
-      provider = new FaultyProvider(provider, fields.faults);
-    }
-    if (fields.recorder != null) {
-      provider = fields.recorder.wrap(provider);
-    }
-    return fields.options.apply(
-        given.withTimeout(fields.timeout).withTime(fields.time).withProvider(provider));
-  }
-
-  private static final class Fields implements Cloneable {
-    int size;
-    Duration timeout = DEFAULT_TIMEOUT;
-    UnaryOperator<GroupOptions> options = UnaryOperator.identity();
-    BackendProvider provider = new ThreadedProvider();
-    Time time = Time.SYSTEM;
-    @Nullable Faults faults;
-    @Nullable CallRecorder recorder;
-    @Nullable ThreadGroup threads;
-
-    Fields copy() {
-      try {
-        return (Fields) clone();
-      } catch (CloneNotSupportedException e) {
-        throw new AssertionError(e);
-      }
-    }
+    return new WorldRun<>(options, body).results();
   }
 }

@@ -25,7 +25,7 @@ final class WorldRun<T> {
   private static final Duration GIVE_UP_AFTER = Duration.ofSeconds(5);
   private static final long JOIN_NANOS = 50_000_000;
 
-  private final ThreadedWorld world;
+  private final WorldOptions world;
   private final RankCall<T> body;
   private final Time time;
   private final HashStore store;
@@ -37,13 +37,13 @@ final class WorldRun<T> {
   private int ended;
   private boolean aborted;
 
-  WorldRun(ThreadedWorld world, RankCall<T> body) {
+  WorldRun(WorldOptions world, RankCall<T> body) {
     this.world = world;
     this.body = body;
-    this.time = world.time();
-    this.store = new HashStore(world.timeout(), time);
-    this.threads = new Thread[world.size()];
-    this.groups = new ProcessGroup[world.size()];
+    this.time = world.time;
+    this.store = new HashStore(world.timeout, time);
+    this.threads = new Thread[world.size];
+    this.groups = new ProcessGroup[world.size];
     for (int rank = 0; rank < threads.length; rank++) {
       results.add(null);
       int self = rank;
@@ -52,12 +52,12 @@ final class WorldRun<T> {
   }
 
   List<T> results() {
-    long deadline = time.deadline(world.timeout());
+    long deadline = time.deadline(world.timeout);
     for (Thread thread : threads) {
       thread.start();
     }
     Throwable ending = null;
-    String limit = Ranks.seconds(world.timeout());
+    String limit = Ranks.seconds(world.timeout);
     try {
       if (!awaitEnd(deadline)) {
         ending = new WorldTimeoutException(describe("did not end within " + limit));
