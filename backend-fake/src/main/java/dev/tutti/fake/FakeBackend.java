@@ -9,6 +9,9 @@ import java.util.List;
 
 /** One rank of a world that does not exist. */
 final class FakeBackend implements Backend {
+  /** The name of the setting by which every collective fails. */
+  static final String ERROR_ON_COLLECTIVE = "TUTTI_FAKE_ERROR_ON_COLLECTIVE";
+
   private final int rank;
   private final int size;
   private final FakeCopies copies;
@@ -25,11 +28,7 @@ final class FakeBackend implements Backend {
     if (errorOnCollective) {
       throw new TuttiException(
           "%s #%s on rank %s of the fake backend fails as %s or the program asked"
-              .formatted(
-                  op.type().label(),
-                  op.sequenceNumber(),
-                  rank,
-                  FakeProvider.ERROR_ON_COLLECTIVE.name()));
+              .formatted(op.type().label(), op.sequenceNumber(), rank, ERROR_ON_COLLECTIVE));
     }
   }
 

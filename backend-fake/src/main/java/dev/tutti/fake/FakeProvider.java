@@ -34,7 +34,7 @@ public final class FakeProvider implements BackendProvider {
   /** Whether every collective fails; sends and receives still work. */
   public static final Setting<Boolean> ERROR_ON_COLLECTIVE =
       Setting.flag(
-          "TUTTI_FAKE_ERROR_ON_COLLECTIVE",
+          FakeBackend.ERROR_ON_COLLECTIVE,
           false,
           "whether every collective of the fake backend fails");
 
