@@ -42,7 +42,7 @@ public final class GpuOverlap {
   private static final int UNCOUNTED = 2;
   private static final int STEPS = Integer.getInteger("overlap.steps", 20);
   private static final ThreadMXBean THREADS = (ThreadMXBean) ManagementFactory.getThreadMXBean();
-  private static final Duration LIMIT = Duration.ofSeconds(120);
+  private static final Duration LIMIT = Duration.ofMinutes(2);
 
   private final Path output;
   private final String backend;

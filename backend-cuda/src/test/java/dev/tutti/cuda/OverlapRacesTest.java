@@ -36,7 +36,7 @@ class OverlapRacesTest {
   }
 
   /** What a rank's device holds, and what its program does there. */
-  private static final class Rank {
+  static final class Rank {
     final ProcessGroup group;
     final CudaDevice device;
     final DeviceBuckets buckets;

@@ -95,10 +95,12 @@ class SimulatedGenerationsTest {
         } catch (CollectiveException e) {
           isDue = true;
         }
-        ProcessGroup next = isDue ? change(group) : group;
-        if (next != group) {
-          group = next;
-          seen.enter(group, self);
+        if (isDue) {
+          ProcessGroup next = change(group);
+          if (!next.equals(group)) {
+            group = next;
+            seen.enter(group, self);
+          }
         }
       }
       seen.last(group);
