@@ -52,8 +52,7 @@ final class NcclWatch implements AutoCloseable {
     this.messages = messages;
     this.thread =
         Thread.ofVirtual().name("tutti-nccl-watch-" + rank).start(() -> repeat(this::look));
-    this.storeThread =
-        Thread.ofVirtual().name("tutti-nccl-store-" + rank).start(() -> repeat(this::lookInStore));
+    this.storeThread = Thread.ofVirtual().name("tutti-nccl-store-" + rank).start(this::useStore);
   }
 
   /** What is checked once in each period. */
@@ -79,6 +78,21 @@ final class NcclWatch implements AutoCloseable {
       check.run(number == seen ? op : null, number);
       seen = number;
     }
+  }
+
+  /** Checks the store until the watch is closed, and then announces that. */
+  private void useStore() {
+    try {
+      repeat(this::lookInStore);
+    } finally {
+      if (hasReaders()) {
+        tell();
+      }
+    }
+  }
+
+  private boolean hasReaders() {
+    return size > 1 && !communicator.isAborted();
   }
 
   private void look(@Nullable Operation late, long number) {
@@ -146,13 +160,12 @@ final class NcclWatch implements AutoCloseable {
     closed = true;
     LockSupport.unpark(thread);
     LockSupport.unpark(storeThread);
-    if (size == 1 || communicator.isAborted()) {
+    if (!hasReaders()) {
       return;
     }
-    Thread teller = Thread.ofVirtual().name("tutti-nccl-leave-" + rank).start(this::tell);
     boolean interrupted = Thread.interrupted();
     try {
-      boolean _ = teller.join(TELL);
+      boolean _ = storeThread.join(TELL);
     } catch (InterruptedException e) {
       interrupted = true;
     }
