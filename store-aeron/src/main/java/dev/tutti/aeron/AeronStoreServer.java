@@ -153,7 +153,7 @@ public final class AeronStoreServer implements AutoCloseable {
       throw e;
     }
     this.agentThread = EmbeddedDriver.daemon("tutti-as", this::serve);
-    this.hook = Thread.ofPlatform().name("tutti-as-exit").unstarted(this::close);
+    this.hook = Thread.ofPlatform().name("tutti-exit").unstarted(this::close);
     try {
       EmbeddedDriver.whenEnded(aeron, () -> closed, this::endedItself);
       agentThread.start();

@@ -8,12 +8,14 @@ public final class ExitHook {
    * Registers an action. Its thread keeps nothing of the caller's alive: neither class loader nor
    * inherited thread-locals.
    *
-   * @param name the name of the thread
    * @return false if the JVM is shutting down already, so the action never runs
    */
-  public static boolean add(String name, Runnable action) {
+  public static boolean add(Runnable action) {
     Thread hook =
-        Thread.ofPlatform().name(name).inheritInheritableThreadLocals(false).unstarted(action);
+        Thread.ofPlatform()
+            .name("tutti-exit")
+            .inheritInheritableThreadLocals(false)
+            .unstarted(action);
     hook.setContextClassLoader(null);
     try {
       Runtime.getRuntime().addShutdownHook(hook);

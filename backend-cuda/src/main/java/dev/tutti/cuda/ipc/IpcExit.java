@@ -14,7 +14,7 @@ final class IpcExit {
   private static final Set<IntSupplier> SENDERS = ConcurrentHashMap.newKeySet();
 
   static {
-    if (!ExitHook.add("tutti-ipc-exit", IpcExit::warn)) {
+    if (!ExitHook.add(IpcExit::warn)) {
       SENDERS.clear(); // the process is ending already
     }
   }

@@ -33,7 +33,7 @@ final class ExitGuard {
   private static final Duration PATIENCE = Duration.ofSeconds(3);
   private static final Set<ExitGuard> OPEN = ConcurrentHashMap.newKeySet();
 
-  private static volatile boolean isOver = !ExitHook.add("tutti-nccl-exit", ExitGuard::shutDown);
+  private static volatile boolean isOver = !ExitHook.add(ExitGuard::shutDown);
 
   private final DeviceContext context;
 
@@ -72,8 +72,8 @@ final class ExitGuard {
   private static void awaitWork(long deadlineNanos) throws InterruptedException {
     List<Thread> waits = new ArrayList<>();
     for (DeviceContext context : OPEN.stream().map(guard -> guard.context).distinct().toList()) {
-      waits.add(
-          Thread.ofPlatform().daemon().name("tutti-nccl-last").start(() -> awaitWork(context)));
+      String name = "tutti-cuda-idle-" + context.device();
+      waits.add(Thread.ofPlatform().daemon().name(name).start(() -> awaitWork(context)));
     }
     for (Thread wait : waits) {
       wait.join(Duration.ofNanos(Math.max(0, deadlineNanos - System.nanoTime())));

@@ -321,7 +321,7 @@ public class Launcher {
   private Verdict runAttempt(int number, RankRange ranks, DeathWatch watch)
       throws InterruptedException {
     Attempt attempt = new Attempt(number, ranks.worldSize(), watch);
-    Thread lastResort = new Thread(attempt::killRunning, "tutti-kill");
+    Thread lastResort = new Thread(attempt::killRunning, "tutti-exit");
     Runtime.getRuntime().addShutdownHook(lastResort);
     try {
       rendezvous.begin(number, verdict -> events.add(new Event.Decided(number, verdict)));

@@ -120,7 +120,7 @@ public final class AeronClusterServer implements AutoCloseable {
       folder.close();
       throw e;
     }
-    hook = Thread.ofPlatform().name("tutti-ak-exit").unstarted(this::close);
+    hook = Thread.ofPlatform().name("tutti-exit").unstarted(this::close);
     Runtime.getRuntime().addShutdownHook(hook);
     EmbeddedDriver.daemon("tutti-ak-look", this::look).start();
     if (!options.token().isSet()
