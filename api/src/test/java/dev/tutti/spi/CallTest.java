@@ -56,7 +56,7 @@ class CallTest {
   @ParameterizedTest
   @EnumSource(
       mode = EnumSource.Mode.EXCLUDE,
-      names = {"BATCH", "SPLIT", "INIT", "CLOSE", "SUBGROUP", "UNKNOWN"})
+      names = {"BATCH", "SPLIT", "INIT", "CLOSE", "SUBGROUP", "RECONFIGURE", "UNKNOWN"})
   void eachTypeReachesTheMethodOfItsName(OpType type) throws Exception {
     Call call = new Call(type).reduceOp(ReduceOp.MAX).root(1).tag(7).byteSize(9).splits(FROM, TO);
     boolean several =
