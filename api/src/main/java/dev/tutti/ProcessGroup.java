@@ -795,6 +795,7 @@ public interface ProcessGroup extends AutoCloseable {
    * @throws TooFewRanksException if too few members are left, or too few processes joined
    * @throws ExpelledException if the others went on without this process
    * @throws StoreException if the store does not answer
+   * @throws BackendException if no next generation could be set up in twice the time
    * @throws UnsupportedOperationException if this group is a part of another group, has PyTorch
    *     ranks, or has a backend that cannot change its members
    */

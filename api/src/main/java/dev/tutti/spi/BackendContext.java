@@ -93,7 +93,10 @@ public final class BackendContext {
     return size;
   }
 
-  /** Returns, for each rank, its rank in the group of all ranks. */
+  /**
+   * Returns, for each rank, its rank in the group of all ranks; after that group has changed, a
+   * number that its process keeps.
+   */
   public List<Integer> globalRanks() {
     return globalRanks;
   }

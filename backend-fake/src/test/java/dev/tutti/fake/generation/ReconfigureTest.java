@@ -20,11 +20,18 @@ import dev.tutti.fake.ThreadedProvider;
 import dev.tutti.fake.simulation.Simulated;
 import dev.tutti.fake.simulation.SimulatedWorld;
 import dev.tutti.fake.simulation.Simulation;
+import dev.tutti.spi.Backend;
+import dev.tutti.spi.BackendContext;
+import dev.tutti.spi.BackendProvider;
 import dev.tutti.store.HashStore;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
+import java.lang.reflect.Proxy;
 import java.time.Duration;
 import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.parallel.Isolated;
 
@@ -145,6 +152,77 @@ class ReconfigureTest {
               }
             });
     assertThat(sums).containsExactly(11f, 11f, 11f);
+  }
+
+  /** Provides backends of which two do not reach each other once the group has changed. */
+  private static BackendProvider parted(int one, int other) {
+    return proxy(
+        BackendProvider.class,
+        THREADED,
+        (method, arguments) -> {
+          if (!method.getName().equals("create")) {
+            return method.invoke(THREADED, arguments);
+          }
+          BackendContext context = (BackendContext) arguments[0];
+          List<Integer> all = context.globalRanks();
+          if (context.group().startsWith("0~") && all.containsAll(List.of(one, other))) {
+            SimulatedWorld.sleep(context.timeout());
+            throw new TimeoutException("a rank does not answer");
+          }
+          int self = all.get(context.rank());
+          int peer = self == one ? other : self == other ? one : -1;
+          Backend inner = THREADED.create(context);
+          return proxy(
+              Backend.class,
+              inner,
+              (of, given) ->
+                  of.getName().equals("unreachedPeers") && all.contains(peer)
+                      ? List.of(all.indexOf(peer))
+                      : of.invoke(inner, given));
+        });
+  }
+
+  private interface Handler {
+    Object handle(Method method, Object[] arguments) throws Throwable;
+  }
+
+  private static <T> T proxy(Class<T> type, T inner, Handler handler) {
+    return type.cast(
+        Proxy.newProxyInstance(
+            type.getClassLoader(),
+            new Class<?>[] {type},
+            (_, method, arguments) -> {
+              try {
+                return handler.handle(method, arguments);
+              } catch (InvocationTargetException e) {
+                throw e.getCause();
+              }
+            }));
+  }
+
+  @Simulated
+  void ofTwoThatDoNotReachEachOtherTheLaterIsLeftOut() throws Exception {
+    List<Float> sums =
+        Simulation.ranks(
+            3,
+            Simulation.store(),
+            parted(0, 2),
+            (options, rank) -> {
+              ProcessGroup group = ProcessGroup.init(options);
+              assertThat(sum(group, 1)).isEqualTo(3);
+              group.revoke("to change");
+              if (rank == 2) {
+                assertThatThrownBy(group::shrink)
+                    .isInstanceOf(ExpelledException.class)
+                    .hasMessageContaining("it and another member do not reach each other");
+                group.close();
+                return 0f;
+              }
+              try (ProcessGroup next = group.shrink()) {
+                return sum(next, rank + 1);
+              }
+            });
+    assertThat(sums).containsExactly(3f, 3f, 0f);
   }
 
   @Simulated

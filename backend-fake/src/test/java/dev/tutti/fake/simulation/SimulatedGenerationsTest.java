@@ -2,6 +2,7 @@ package dev.tutti.fake.simulation;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.tutti.BackendException;
 import dev.tutti.CallOptions;
 import dev.tutti.CollectiveException;
 import dev.tutti.ExpelledException;
@@ -32,7 +33,7 @@ import org.junit.jupiter.api.parallel.Isolated;
  */
 @Isolated("threads of other tests in shared locks would bring in real time")
 class SimulatedGenerationsTest {
-  private static final int SEEDS = Integer.getInteger("tutti.seeds", 60);
+  private static final int SEEDS = Integer.getInteger("tutti.seeds", 30);
   private static final int FIRST = Integer.getInteger("tutti.firstSeed", 0);
   private static final Duration TIMEOUT = Duration.ofSeconds(8);
   private static final Duration END = Duration.ofSeconds(60);
@@ -174,6 +175,7 @@ class SimulatedGenerationsTest {
                 RendezvousException.class,
                 TooFewRanksException.class,
                 StoreException.class,
+                BackendException.class,
                 CollectiveException.class);
       }
     }

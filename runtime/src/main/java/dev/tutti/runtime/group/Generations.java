@@ -19,9 +19,12 @@ import dev.tutti.runtime.rendezvous.UninterruptedStore;
 import dev.tutti.runtime.rendezvous.UninterruptedStore.SetUp;
 import java.lang.System.Logger.Level;
 import java.time.Duration;
+import java.util.Collection;
+import java.util.List;
 import java.util.SortedSet;
 import java.util.TreeSet;
 import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
 
 /** Leads a process of a job from one generation to the next. */
 final class Generations {
@@ -48,8 +51,6 @@ final class Generations {
       requireAble(group);
       Duration timeout = options.timeout().orElseGet(group::timeout);
       endOperations(group, () -> barrier.accept(timeout));
-      SortedSet<Integer> lost = new TreeSet<>();
-      group.failures.lost().forEach(rank -> lost.add(group.identity.globalRanks().get(rank)));
       Rules rules =
           new Rules(
               options.fewest(),
@@ -57,8 +58,8 @@ final class Generations {
               options.fewestJoining(),
               options.mostJoining(),
               Deadlines.nanos(timeout));
-      Ready ready = new Ready(lost, new TreeSet<>());
-      return goOn(false, rules, ready, timeout, group.timeout());
+      Ready ready = new Ready(numbersOf(group, group.failures.lost()), new TreeSet<>());
+      return goOn(group, rules, ready, timeout, group.timeout());
     }
   }
 
@@ -107,20 +108,20 @@ final class Generations {
     Rules rules = new Rules(1, Integer.MAX_VALUE, 0, Integer.MAX_VALUE, Deadlines.nanos(timeout));
     synchronized (members) {
       members.enter();
-      return goOn(true, rules, Ready.PLAIN, timeout, timeout);
+      return goOn(null, rules, Ready.PLAIN, timeout, timeout);
     }
   }
 
   /**
    * Continues until a generation is set up.
    *
-   * @param isMember whether this process is already a member of the next one
+   * @param old the group before; null if this process is already a member of the next one
    */
   private Group goOn(
-      boolean isMember, Rules rules, Ready ready, Duration timeout, Duration ofOperations) {
+      @Nullable Group old, Rules rules, Ready ready, Duration timeout, Duration ofOperations) {
     long giveUp = job.time.deadline(timeout.multipliedBy(2));
     Ready says = ready;
-    boolean isNext = isMember;
+    boolean isNext = old == null;
     while (true) {
       if (!isNext) {
         change(rules, says, timeout);
@@ -136,9 +137,18 @@ final class Generations {
             Level.DEBUG,
             "rank " + job.rank + ": generation " + members.generation() + " failed",
             e);
-        says = Ready.PLAIN;
+        says =
+            new Ready(new TreeSet<>(), numbersOf(old, old == null ? List.of() : old.unreached()));
       }
     }
+  }
+
+  private static SortedSet<Integer> numbersOf(@Nullable Group group, Collection<Integer> ranks) {
+    SortedSet<Integer> numbers = new TreeSet<>();
+    if (group != null) {
+      ranks.forEach(rank -> numbers.add(group.identity.globalRanks().get(rank)));
+    }
+    return numbers;
   }
 
   private void change(Rules rules, Ready ready, Duration timeout) {

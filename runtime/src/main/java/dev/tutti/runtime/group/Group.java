@@ -320,7 +320,7 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
   }
 
   /** Returns the ranks to which this one cannot connect; the others wait for the answer. */
-  private List<Integer> unreached() {
+  List<Integer> unreached() {
     Duration limit = monitor.times().answer().dividedBy(2);
     return BoundBackend.distinct(backends.values()).stream()
         .flatMap(backend -> backend.unreachedPeers(limit).stream())
