@@ -2,6 +2,7 @@ package dev.tutti.runtime.group;
 
 import dev.tutti.Store;
 import dev.tutti.StoreException;
+import dev.tutti.StoreSilentException;
 import dev.tutti.StoreTimeoutException;
 import dev.tutti.runtime.failure.JobMonitor;
 import dev.tutti.runtime.membership.ChangeInput;
@@ -131,8 +132,8 @@ final class ChangeDriver {
         collect = null;
         step(collected(wanted.change()));
       }
-    } else if (!readNext(Math.clamp(limit - now, 0, WAIT_NANOS))) {
-      now = time.nanoTime();
+    } else {
+      boolean _ = readNext(Math.clamp(limit - now, 0, WAIT_NANOS));
     }
     if (todo.isEmpty() && limit <= time.nanoTime()) {
       step(new ChangeInput.Tick());
@@ -143,6 +144,8 @@ final class ChangeDriver {
     try {
       store.await(keys, Duration.ofNanos(nanos));
       return true;
+    } catch (StoreSilentException e) {
+      throw e;
     } catch (StoreTimeoutException e) {
       return false;
     }
@@ -158,9 +161,12 @@ final class ChangeDriver {
         return false;
       }
       value = store.get(key, Duration.ofNanos(Math.max(nanos, LOOK_NANOS)));
+    } catch (StoreSilentException e) {
+      throw e;
     } catch (StoreTimeoutException e) {
       return false;
     }
+    collect = null;
     step(read(place, value));
     return true;
   }
