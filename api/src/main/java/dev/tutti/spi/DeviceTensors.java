@@ -83,7 +83,8 @@ public interface DeviceTensors {
 
   /**
    * Returns a stream of high priority that nobody else uses, for communication beside computation;
-   * empty if there are none, or if streams of this process may wait for each other.
+   * empty if there are none, if another caller has it, or if streams of this process may wait for
+   * each other.
    *
    * @param device a device of this kind
    */
@@ -92,8 +93,8 @@ public interface DeviceTensors {
   }
 
   /**
-   * Takes back a stream from {@link #takeStream}. Waits a few seconds for the work in it; a stream
-   * that is then still busy is never handed out again.
+   * Takes back a stream from {@link #takeStream}. Waits a few seconds for the work in it; if that
+   * is not done then, no stream is handed out again.
    *
    * @param stream the stream, which the caller must not use afterwards
    */

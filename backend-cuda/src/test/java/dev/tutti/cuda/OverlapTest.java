@@ -153,6 +153,33 @@ class OverlapTest {
   }
 
   @Test
+  void oneReducerAtATimeHasAStreamOnADevice() throws Exception {
+    ranks()
+        .run(
+            2,
+            (group, device) -> {
+              CudaStream stream = device.currentStream();
+              try (ProcessGroup other = group.split(0, group.rank()).orElseThrow()) {
+                AtomicReference<CudaStream> of = new AtomicReference<>();
+                GradientHook hook = (bucket, in) -> of.set(device.currentStream());
+                List<Tensor> parameters = List.of(filled(device, 4, 0));
+                ReducerOptions noting = options().withHook(hook);
+                try (GradientReducer first = new GradientReducer(group, parameters, noting);
+                    GradientReducer second = new GradientReducer(other, parameters, noting)) {
+                  step(second);
+                  assertThat(of.get()).isEqualTo(stream);
+                  step(first);
+                  assertThat(of.get()).isNotEqualTo(stream);
+                }
+                try (GradientReducer third = new GradientReducer(other, parameters, noting)) {
+                  step(third);
+                  assertThat(of.get()).isNotEqualTo(stream);
+                }
+              }
+            });
+  }
+
+  @Test
   void aFailureOnTheDeviceIsThrownByTheNextCall() throws Exception {
     ranks()
         .run(

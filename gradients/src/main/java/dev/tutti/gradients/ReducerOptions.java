@@ -178,8 +178,9 @@ public final class ReducerOptions {
 
   /**
    * Reduces buckets on devices in the current stream of the thread that marks the last gradient.
-   * Without this option, a stream of the reducer reduces them while backward continues, unless two
-   * ranks of this process share a device, or {@code CUDA_DEVICE_MAX_CONNECTIONS} is below 8.
+   * Without this option, a stream of the reducer reduces them while backward continues, unless
+   * another reducer has such a stream on the device, two ranks of this process share the device, or
+   * {@code CUDA_DEVICE_MAX_CONNECTIONS} is below 8.
    */
   public ReducerOptions withoutOverlap() {
     return with(copy -> copy.overlap = false);

@@ -9,6 +9,8 @@ import dev.tutti.cuda.memory.PinnedAllocator;
 import dev.tutti.spi.Time;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.BooleanSupplier;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
@@ -23,6 +25,7 @@ public final class DeviceParts {
   private final PinnedAllocator pinned;
   private final DeviceKernels kernels;
   private final StreamReserve reserve;
+  private final AtomicBoolean isCommunicating = new AtomicBoolean();
   private @Nullable Owner owner;
 
   /** What the device itself can do, but not for users. */
@@ -129,6 +132,28 @@ public final class DeviceParts {
       taken.forEach(this::giveStream);
       throw e;
     }
+  }
+
+  /**
+   * Returns the stream for communication beside computation, of which there is one at a time; empty
+   * if another user has it.
+   */
+  public Optional<CudaStream> takeForCommunication() {
+    if (!isCommunicating.compareAndSet(false, true)) {
+      return Optional.empty();
+    }
+    try {
+      return Optional.of(takeStream());
+    } catch (RuntimeException e) {
+      isCommunicating.set(false);
+      throw e;
+    }
+  }
+
+  /** Takes back the stream for communication, in which no work runs. */
+  public void giveFromCommunication(CudaStream stream) {
+    giveStream(stream);
+    isCommunicating.set(false);
   }
 
   /** Takes back a stream in which no work runs. */

@@ -106,7 +106,7 @@ public final class CudaDeviceTensors implements DeviceTensors {
   public Optional<DeviceStream> takeStream(Device device) {
     return HardwareQueues.warning(Settings.fromEnvironment()).isPresent()
         ? Optional.empty()
-        : Optional.of(Parts.of(of(device)).takeStream());
+        : Parts.of(of(device)).takeForCommunication().map(stream -> stream);
   }
 
   @Override
@@ -117,7 +117,7 @@ public final class CudaDeviceTensors implements DeviceTensors {
         throw new IllegalStateException("it is being captured into a graph");
       }
       own.await(PATIENCE);
-      Parts.of(own.device()).giveStream(own);
+      Parts.of(own.device()).giveFromCommunication(own);
     } catch (TuttiException | IllegalStateException e) {
       LOG.log(Level.WARNING, "{0} is not used again: {1}", own, e.getMessage());
     }
