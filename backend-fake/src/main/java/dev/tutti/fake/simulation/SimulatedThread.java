@@ -32,9 +32,13 @@ final class SimulatedThread {
     }
   }
 
+  /** The JDK submits a thread again, ready or not, after another has taken its stack trace. */
   private void execute(Runnable newContinuation) {
+    boolean isReady = continuation != null;
     continuation = newContinuation;
-    process.scheduler().add(this);
+    if (!isReady) {
+      process.scheduler().add(this);
+    }
   }
 
   Runnable takeContinuation() {
