@@ -5,6 +5,8 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.ProcessGroup;
 import dev.tutti.Tensor;
+import dev.tutti.cuda.driver.FakeNccl;
+import dev.tutti.cuda.provider.NcclBackendProvider;
 import dev.tutti.gradients.GradientException;
 import dev.tutti.gradients.GradientHook;
 import dev.tutti.gradients.GradientReducer;
@@ -12,10 +14,13 @@ import dev.tutti.gradients.ReducerOptions;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Optional;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Tests that gradients on devices are reduced in a stream of the reducer, and in which order. */
 class OverlapTest {
@@ -201,11 +206,17 @@ class OverlapTest {
   }
 
   /** {@code -Dtutti.gradientModels=N} trains another number of them. */
-  @Test
-  void randomModelsAreTrainedWithoutRaces() throws Exception {
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void randomModelsAreTrainedWithoutRaces(boolean overNccl) throws Exception {
     machine.fake.races().findAcrossThreads();
+    FakeNccl nccl = new FakeNccl(machine.fake);
+    CudaRanks ranks =
+        overNccl
+            ? ranks().on(new NcclBackendProvider(() -> machine.cuda, Optional::empty, _ -> nccl))
+            : ranks();
     DeviceModels models =
-        new DeviceModels(ranks(), options -> options.withAllocator(DeviceBuckets.of(machine)));
+        new DeviceModels(ranks, options -> options.withAllocator(DeviceBuckets.of(machine)));
     for (int i = 0; i < Integer.getInteger("tutti.gradientModels", 6); i++) {
       models.train(700_000 + i, 3000);
       assertThat(machine.fake.races().found()).isEmpty();

@@ -242,11 +242,13 @@ public final class FakeMemory implements MemoryCalls {
 
   /** Returns the contents of memory, which must be allocated. */
   byte[] read(long address, long bytes) {
+    fake.races().read("NCCL", address, bytes);
     return usable(address, bytes).toArray(ValueLayout.JAVA_BYTE);
   }
 
   /** Writes into memory, which must be allocated. */
   void write(long address, byte[] data) {
+    fake.races().write("NCCL", address, data.length);
     MemorySegment.copy(
         data, 0, usable(address, data.length), ValueLayout.JAVA_BYTE, 0, data.length);
   }
