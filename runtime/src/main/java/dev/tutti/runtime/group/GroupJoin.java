@@ -26,7 +26,7 @@ import java.util.Map;
 
 /** Joins a job that runs. */
 final class GroupJoin {
-  /** No member of generation 0 that has read nothing has this rank, and nobody serves the store. */
+  /** Any rank but 0, which may have to serve the store. */
   private static final int RANK = 1;
 
   private static final int SIZE = 2;

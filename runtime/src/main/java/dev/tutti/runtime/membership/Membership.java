@@ -100,7 +100,8 @@ public final class Membership {
         }
       }
       case MembershipEntry.Generation next -> {
-        if (next.change() == open
+        if (open != 0
+            && next.change() == open
             && next.base() == generation
             && waiting.containsAll(next.plan().joined())) {
           enter(place, next.plan());

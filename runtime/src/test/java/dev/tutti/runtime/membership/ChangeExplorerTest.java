@@ -128,6 +128,7 @@ class ChangeExplorerTest {
 
   /** Explores what is needed to find a fault, the smallest first; throws if there is one. */
   static void exploreSome() {
+    MembershipTest.readLogs();
     exploreBlind();
     Rules any = new Rules(1, 9, 0, 9, ChangeModel.WITHIN);
     explore(new Setting(2, 0, 1, 1, any, true, false));

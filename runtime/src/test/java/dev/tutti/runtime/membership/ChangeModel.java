@@ -11,8 +11,6 @@ import java.util.Map;
 import java.util.Set;
 import java.util.SortedSet;
 import java.util.TreeSet;
-import java.util.stream.Collectors;
-import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -524,21 +522,22 @@ final class ChangeModel {
     String who = given >= 0 ? said(given) : process.who();
     switch (how) {
       case ChangeOutput.Enter(long generation) -> {
-        require(generation == last.generation, who + " enters another generation than the log has");
-        require(last.members.contains(who), who + " enters a generation without it");
+        require(
+            generation == last.generation(), who + " enters another generation than the log has");
+        require(last.members().contains(who), who + " enters a generation without it");
         require(generation > process.generation, who + " moves back");
         require(
-            process.state.membership().members().size() == last.members.size(),
+            process.state.membership().members().size() == last.members().size(),
             "the members of a generation differ");
         process.generation = generation;
         if (process.number < 0) {
           process.number = given;
         }
       }
-      case ChangeOutput.Expel _ -> require(!last.members.contains(who), who + " is a member");
+      case ChangeOutput.Expel _ -> require(!last.members().contains(who), who + " is a member");
       case ChangeOutput.Refuse _ ->
           require(
-              process.number < 0 || last.generation == process.generation,
+              process.number < 0 || last.generation() == process.generation,
               who + " is told that nothing has changed");
       default -> throw new AssertionError(how);
     }
@@ -558,54 +557,16 @@ final class ChangeModel {
 
   // What must hold, told from the log alone
 
-  /** A generation and the numbers of its members. */
-  private record Chain(long generation, Set<String> members) {}
-
-  /** Reads the log in the most literal way: all generations that count, the last one last. */
+  /** Returns all generations that count, the last one last. */
   private List<Chain> chain(int entries) {
-    Set<String> members =
-        IntStream.range(0, setting.members).mapToObj(ChangeModel::said).collect(Collectors.toSet());
-    List<Chain> chain = new ArrayList<>(List.of(new Chain(0, members)));
-    Set<Long> changes = new HashSet<>();
-    Set<Long> over = new HashSet<>();
-    Set<String> waiting = new HashSet<>();
-    long open = 0;
-    int number = setting.members;
-    for (int place = 1; place <= entries; place++) {
-      Chain last = chain.getLast();
-      MembershipEntry entry = log.get(place - 1).entry;
-      if (entry instanceof MembershipEntry.Waiting(String name)) {
-        waiting.add(name);
-      } else if (entry instanceof MembershipEntry.Withdrawn(String name)) {
-        waiting.remove(name);
-      } else if (entry instanceof MembershipEntry.Change change
-          && change.base() == last.generation
-          && (changes.isEmpty() || over.contains(open))) {
-        open = place;
-        changes.add(open);
-      } else if (entry instanceof MembershipEntry.Abandoned(long what, int _, String _)
-          && what == open) {
-        over.add(what);
-      } else if (entry instanceof MembershipEntry.Generation next
-          && next.change() == open
-          && !over.contains(open)
-          && next.base() == last.generation
-          && waiting.containsAll(next.plan().joined())) {
-        Set<String> after = new HashSet<>(last.members);
-        next.plan().leftOut().keySet().forEach(each -> after.remove(said(each)));
-        for (String _ : next.plan().joined()) {
-          after.add(said(number++));
-        }
-        over.add(open);
-        chain.add(new Chain(place, after));
-      }
-    }
-    return chain;
+    List<@Nullable MembershipEntry> read = new ArrayList<>();
+    log.subList(0, entries).forEach(each -> read.add(each.entry));
+    return Chain.of(read, setting.members);
   }
 
   private void checkGeneration(int place) {
     Chain last = chain(place).getLast();
-    if (last.generation != place) {
+    if (last.generation() != place) {
       return;
     }
     MembershipEntry.Generation entry = (MembershipEntry.Generation) log.get(place - 1).entry;
@@ -613,7 +574,7 @@ final class ChangeModel {
     List<String> joined = entry.plan().joined();
     int next =
         chain(place).stream()
-                .flatMap(each -> each.members.stream())
+                .flatMap(each -> each.members().stream())
                 .mapToInt(Integer::parseInt)
                 .max()
                 .orElseThrow()
@@ -623,9 +584,10 @@ final class ChangeModel {
       require(said.contains(joined.get(i)), joined.get(i) + " was not ready to join");
       said.add(said(next + i));
     }
-    require(said.containsAll(last.members), "who was not ready is in generation " + place);
-    require(last.members.size() >= setting.rules.fewest(), "generation " + place + " is too small");
-    require(last.members.size() <= setting.rules.most(), "generation " + place + " is too large");
+    require(said.containsAll(last.members()), "who was not ready is in generation " + place);
+    require(
+        last.members().size() >= setting.rules.fewest(), "generation " + place + " is too small");
+    require(last.members().size() <= setting.rules.most(), "generation " + place + " is too large");
   }
 
   private void require(boolean holds, String what) {
@@ -648,11 +610,11 @@ final class ChangeModel {
       if (each.end instanceof ChangeOutput.Enter(long generation)) {
         entered.add(generation);
       }
-      boolean isMember = last.members.contains(each.who());
+      boolean isMember = last.members().contains(each.who());
       require(
           !isMember
               || each.end == null
-              || each.generation == last.generation
+              || each.generation == last.generation()
               || isCrashed
               || isDisturbed
               || each.end instanceof ChangeOutput.Refuse,

@@ -1,0 +1,84 @@
+package dev.tutti.runtime.membership;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.SplittableRandom;
+import java.util.TreeMap;
+import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.Test;
+
+/** Tests that random logs, most of whose entries do not count, are read as they are meant. */
+class MembershipTest {
+  private static final int MEMBERS = 3;
+  private static final int LOGS = 5_000;
+  private static final int ENTRIES = 12;
+  private static final Rules ANY = new Rules(1, 9, 0, 9, 1000);
+
+  @Test
+  void logsAreReadAsTheyAreMeant() {
+    readLogs();
+  }
+
+  static void readLogs() {
+    for (long seed = 0; seed < LOGS; seed++) {
+      new Log(seed).read();
+    }
+  }
+
+  /** A log that grows at random. */
+  private static final class Log {
+    private final SplittableRandom random;
+    private final List<@Nullable MembershipEntry> log = new ArrayList<>();
+
+    Log(long seed) {
+      random = new SplittableRandom(seed);
+    }
+
+    void read() {
+      Membership membership = new Membership(MEMBERS);
+      for (int place = 1; place <= ENTRIES; place++) {
+        log.add(entry());
+        assertThat(membership.take(new ChangeInput.Read(place, log.getLast(), -1))).isTrue();
+        assertThat(membership.take(new ChangeInput.Read(place, null, -1))).isFalse();
+        Chain last = Chain.of(log, MEMBERS).getLast();
+        assertThat(membership.generation()).as("%s", log).isEqualTo(last.generation());
+        assertThat(membership.members().stream().map(String::valueOf))
+            .as("%s", log)
+            .containsExactlyInAnyOrderElementsOf(last.members());
+      }
+    }
+
+    private @Nullable MembershipEntry entry() {
+      long change = place(MembershipEntry.Change.class);
+      long base = random.nextInt(8) == 0 ? 0 : place(MembershipEntry.Generation.class);
+      String name = "j" + random.nextInt(2);
+      return switch (random.nextInt(8)) {
+        case 0 -> new MembershipEntry.Waiting(name);
+        case 1 -> random.nextInt(3) == 0 ? new MembershipEntry.Withdrawn(name) : null;
+        case 2, 3, 4 -> new MembershipEntry.Change(base, 0, MEMBERS, ANY);
+        case 5 -> new MembershipEntry.Abandoned(change, 0, "");
+        default -> new MembershipEntry.Generation(change, base, 0, plan(name));
+      };
+    }
+
+    private ChangePlan plan(String name) {
+      TreeMap<Integer, String> leftOut = new TreeMap<>();
+      if (random.nextInt(4) == 0) {
+        leftOut.put(1 + random.nextInt(MEMBERS - 1), "");
+      }
+      return new ChangePlan(leftOut, random.nextInt(3) == 0 ? List.of(name) : List.of());
+    }
+
+    /** Returns the place of some entry of a kind, most often the last one; 0 if there is none. */
+    private long place(Class<?> kind) {
+      for (int place = log.size(); place > 0; place--) {
+        if (kind.isInstance(log.get(place - 1)) && random.nextInt(4) > 0) {
+          return place;
+        }
+      }
+      return 0;
+    }
+  }
+}
