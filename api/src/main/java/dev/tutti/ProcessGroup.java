@@ -278,8 +278,8 @@ public interface ProcessGroup extends AutoCloseable {
   }
 
   /**
-   * Gathers any number of rows of each rank into a single tensor on all ranks, in rank order. Runs
-   * as the {@link #allGather(List, Tensor, CallOptions)} of the rows of the output.
+   * Gathers any number of rows of each rank into a single tensor on all ranks, in rank order (c10d:
+   * {@code all_gather} of the rows of the output).
    *
    * @param output the gathered rows
    * @param input this rank's rows, in memory of their own or exactly this rank's rows of the output
@@ -389,8 +389,8 @@ public interface ProcessGroup extends AutoCloseable {
   }
 
   /**
-   * Reduces a tensor over all ranks and hands each rank any number of its rows. Runs as the {@link
-   * #reduceScatter(Tensor, List, ReduceOp, CallOptions)} of the rows of the input.
+   * Reduces a tensor over all ranks and hands each rank any number of its rows (c10d: {@code
+   * reduce_scatter} of the rows of the input).
    *
    * @param output this rank's rows, in memory of their own or exactly this rank's rows of the input
    * @param input the rows to reduce; its content outside the output is left unchanged

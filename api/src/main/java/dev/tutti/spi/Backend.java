@@ -52,13 +52,24 @@ public interface Backend extends AutoCloseable {
       case ALL_REDUCE_COALESCED -> allReduceCoalesced(op, call.inputs(), call.reduceOp());
       case REDUCE -> reduce(op, call.input(), call.reduceOp(), call.root());
       case ALL_GATHER -> allGather(op, call.outputs(), call.input());
-      case ALL_GATHER_INTO -> allGatherInto(op, call.output(), call.input());
+      case ALL_GATHER_INTO -> {
+        if (call.outputSplits().length == 0) {
+          allGatherInto(op, call.output(), call.input());
+        } else {
+          allGatherInto(op, call.output(), call.input(), call.outputSplits());
+        }
+      }
       case ALL_GATHER_INTO_COALESCED -> allGatherIntoCoalesced(op, call.outputs(), call.inputs());
       case GATHER -> gather(op, call.outputs(), call.input(), call.root());
       case SCATTER -> scatter(op, call.output(), call.inputs(), call.root());
       case REDUCE_SCATTER -> reduceScatter(op, call.output(), call.inputs(), call.reduceOp());
-      case REDUCE_SCATTER_INTO ->
+      case REDUCE_SCATTER_INTO -> {
+        if (call.inputSplits().length == 0) {
           reduceScatterInto(op, call.output(), call.input(), call.reduceOp());
+        } else {
+          reduceScatterInto(op, call.output(), call.input(), call.inputSplits(), call.reduceOp());
+        }
+      }
       case REDUCE_SCATTER_INTO_COALESCED ->
           reduceScatterIntoCoalesced(op, call.outputs(), call.inputs(), call.reduceOp());
       case ALL_TO_ALL -> allToAll(op, call.outputs(), call.inputs());
@@ -134,6 +145,17 @@ public interface Backend extends AutoCloseable {
     throw unsupported(op);
   }
 
+  /**
+   * Gathers rows into one tensor; called only with {@code UNEVEN_PARTS}, unless all numbers are
+   * equal.
+   *
+   * @param outputSplits the rows from each rank, one number for each rank
+   */
+  default void allGatherInto(Operation op, Tensor output, Tensor input, long[] outputSplits)
+      throws Exception {
+    allGather(op, Staging.splitRows(output, outputSplits), input);
+  }
+
   /** Gathers the parts of several tensors. */
   default void allGatherIntoCoalesced(Operation op, List<Tensor> outputs, List<Tensor> inputs)
       throws Exception {
@@ -166,6 +188,18 @@ public interface Backend extends AutoCloseable {
   default void reduceScatterInto(Operation op, Tensor output, Tensor input, ReduceOp reduceOp)
       throws Exception {
     throw unsupported(op);
+  }
+
+  /**
+   * Reduces a tensor and hands each rank its rows; called only with {@code UNEVEN_PARTS}, unless
+   * all numbers are equal. The input must be left unchanged.
+   *
+   * @param inputSplits the rows for each rank, one number for each rank
+   */
+  default void reduceScatterInto(
+      Operation op, Tensor output, Tensor input, long[] inputSplits, ReduceOp reduceOp)
+      throws Exception {
+    reduceScatter(op, output, Staging.splitRows(input, inputSplits), reduceOp);
   }
 
   /** Reduces and scatters several tensors. */

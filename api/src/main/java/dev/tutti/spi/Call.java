@@ -175,14 +175,17 @@ public final class Call {
   }
 
   /**
-   * Returns the number of input rows for each rank of an {@code allToAllSingle}; the array must not
-   * be changed.
+   * Returns the number of input rows for each rank of an {@code allToAllSingle} or, if given, of a
+   * {@code reduceScatterInto}; the array must not be changed.
    */
   public long[] inputSplits() {
     return inputSplits;
   }
 
-  /** Returns the number of rows from each rank in its output; the array must not be changed. */
+  /**
+   * Returns the number of rows from each rank in the output of an {@code allToAllSingle} or, if
+   * given, of an {@code allGatherInto}; the array must not be changed.
+   */
   public long[] outputSplits() {
     return outputSplits;
   }
@@ -311,10 +314,10 @@ public final class Call {
   }
 
   /**
-   * Sets the row counts of an {@code allToAllSingle}.
+   * Sets the row counts.
    *
-   * @param newOutputSplits the rows from each rank; the array is kept, not copied
-   * @param newInputSplits the rows to each rank; the array is kept, not copied
+   * @param newOutputSplits the rows from each rank, or empty; the array is kept, not copied
+   * @param newInputSplits the rows to each rank, or empty; the array is kept, not copied
    */
   public Call splits(long[] newOutputSplits, long[] newInputSplits) {
     outputSplits = newOutputSplits;

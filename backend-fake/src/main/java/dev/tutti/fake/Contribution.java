@@ -22,7 +22,7 @@ import org.jspecify.annotations.Nullable;
 record Contribution(Call call, long sequence, @Nullable SharedBlock block) {
 
   static Contribution of(Operation op, @Nullable SharedBlock block) {
-    Call call = op.call();
+    Call call = listed(op.call());
     boolean isSplit = call.type() == OpType.ALL_TO_ALL_SINGLE;
     List<Tensor> inputs =
         isSplit ? Staging.splitRows(call.input(), call.inputSplits()) : call.inputs();
@@ -32,6 +32,22 @@ record Contribution(Call call, long sequence, @Nullable SharedBlock block) {
         call.withTensors(call.isInPlace() ? inputs : apart(inputs, outputs), outputs),
         op.sequenceNumber(),
         block);
+  }
+
+  /** Returns a call whose rows for each rank are tensors of their own. */
+  private static Call listed(Call call) {
+    if (call.type() == OpType.ALL_GATHER_INTO && call.outputSplits().length > 0) {
+      return new Call(OpType.ALL_GATHER)
+          .input(call.input())
+          .outputs(Staging.splitRows(call.output(), call.outputSplits()));
+    }
+    if (call.type() == OpType.REDUCE_SCATTER_INTO && call.inputSplits().length > 0) {
+      return new Call(OpType.REDUCE_SCATTER)
+          .output(call.output())
+          .inputs(Staging.splitRows(call.input(), call.inputSplits()))
+          .reduceOp(call.reduceOp());
+    }
+    return call;
   }
 
   OpType type() {

@@ -205,9 +205,9 @@ public interface UnevenPartsContract extends GroupContract {
                 "inputSplits", () -> group.reduceScatterInto(part, all, bad, ReduceOp.SUM));
           }
           for (Tensor bad : List.of(longer, ints)) {
-            refused.badArgument("outputs[", () -> group.allGatherInto(all, bad, splits));
+            refused.badArgument("input must", () -> group.allGatherInto(all, bad, splits));
             refused.badArgument(
-                "inputs[", () -> group.reduceScatterInto(bad, all, splits, ReduceOp.SUM));
+                "output must", () -> group.reduceScatterInto(bad, all, splits, ReduceOp.SUM));
           }
         });
   }

@@ -185,6 +185,12 @@ public class SocketBackend extends GlooBackend {
     gather(op, parts.of(outputs), input);
   }
 
+  @Override
+  public final void allGatherInto(Operation op, Tensor output, Tensor input, long[] outputSplits)
+      throws Exception {
+    gather(op, parts.of(output, outputSplits), input);
+  }
+
   private void gather(Operation op, TensorParts outputs, Tensor input) throws Exception {
     try {
       long ofEmpty = Signature.of(OpType.ALL_GATHER, input.dtype(), 0, 0);

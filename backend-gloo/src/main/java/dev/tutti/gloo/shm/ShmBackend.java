@@ -200,6 +200,12 @@ public final class ShmBackend extends GlooBackend {
     allGather(op, parts.ofEqual(output), input);
   }
 
+  @Override
+  public void allGatherInto(Operation op, Tensor output, Tensor input, long[] outputSplits)
+      throws Exception {
+    allGather(op, parts.of(output, outputSplits), input);
+  }
+
   private void allGather(Operation op, TensorParts outputs, Tensor input) throws Exception {
     try {
       long ofEmpty = Signature.of(OpType.ALL_GATHER, input.dtype(), 0, 0);
@@ -253,6 +259,13 @@ public final class ShmBackend extends GlooBackend {
   public void reduceScatterInto(Operation op, Tensor output, Tensor input, ReduceOp reduceOp)
       throws Exception {
     reduceScatter(op, output, reduceOp, parts.ofEqual(input));
+  }
+
+  @Override
+  public void reduceScatterInto(
+      Operation op, Tensor output, Tensor input, long[] inputSplits, ReduceOp reduceOp)
+      throws Exception {
+    reduceScatter(op, output, reduceOp, parts.of(input, inputSplits));
   }
 
   private void reduceScatter(Operation op, Tensor output, ReduceOp reduceOp, TensorParts inputs)

@@ -147,8 +147,8 @@ class TraceCommandTest {
         });
     assertThat(tutti(folder)).isEqualTo(1);
     assertThat(terminal.out())
-        .contains("ranks disagree: rank 0 called allGather #1 float32[1+0+2]")
-        .contains("ranks 1, 2 called allGather #1 float32[1+2+0]; rank 0 differs");
+        .contains("ranks disagree: rank 0 called allGatherInto #1 float32[1+0+2]")
+        .contains("ranks 1, 2 called allGatherInto #1 float32[1+2+0]; rank 0 differs");
   }
 
   @Test

@@ -9,7 +9,6 @@ import dev.tutti.Tensor;
 import dev.tutti.runtime.group.Overlaps.InPlace;
 import dev.tutti.runtime.operation.BoundBackend;
 import dev.tutti.runtime.operation.GroupIdentity;
-import dev.tutti.spi.Staging;
 import dev.tutti.spi.Time;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
@@ -290,6 +289,50 @@ final class Checks {
     }
   }
 
+  /**
+   * Checks this rank's rows of a tensor.
+   *
+   * @param rows the rows of each rank, from {@link #rows}
+   */
+  private void ownRows(
+      OpType op,
+      BoundBackend backend,
+      String wholeName,
+      Tensor whole,
+      String partName,
+      Tensor part,
+      long[] rows) {
+    same(op, partName, part, whole);
+    long numel = rows[group.rank()] * (whole.numel() / Math.max(1, whole.size(0)));
+    if (part.numel() != numel) {
+      throw bad(
+          op,
+          "%s must have %s elements like %s rows of %s, but is %s",
+          partName,
+          numel,
+          rows[group.rank()],
+          wholeName,
+          part);
+    }
+    boolean isTaken = backend.capabilities().has(Capabilities.Feature.UNEVEN_PARTS);
+    for (int r = 0; !isTaken && r < rows.length; r++) {
+      if (rows[r] != rows[0]) {
+        String what = "parts of unequal size (rows of " + wholeName + ": %s)";
+        throw missing(
+            op, backend, Capabilities.Feature.UNEVEN_PARTS, what.formatted(Arrays.toString(rows)));
+      }
+    }
+  }
+
+  /** Returns where this rank's rows begin, in bytes. */
+  private long begin(Tensor whole, long[] rows) {
+    long before = 0;
+    for (int r = 0; r < group.rank(); r++) {
+      before += rows[r];
+    }
+    return before * (whole.byteSize() / Math.max(1, whole.size(0)));
+  }
+
   void count(OpType op, String argument, List<Tensor> tensors, int count) {
     given(op, argument, tensors);
     if (tensors.size() != count) {
@@ -362,6 +405,29 @@ final class Checks {
     return backend;
   }
 
+  /** Checks an all-gather of rows, whose numbers are from {@link #rows}. */
+  BoundBackend forAllGatherInto(Tensor output, Tensor input, long[] rows) {
+    OpType op = OpType.ALL_GATHER_INTO;
+    BoundBackend backend = backendFor(op, "input", input);
+    movable(op, "input", input, backend, false);
+    movable(op, "output", output, backend, true);
+    ownRows(op, backend, "output", output, "input", input, rows);
+    overlaps.require(op, output, input, InPlace.OWN_PART, begin(output, rows));
+    return backend;
+  }
+
+  /** Checks a reduce-scatter of rows, whose numbers are from {@link #rows}. */
+  BoundBackend forReduceScatterInto(Tensor output, Tensor input, long[] rows, ReduceOp reduceOp) {
+    OpType op = OpType.REDUCE_SCATTER_INTO;
+    BoundBackend backend = backendFor(op, "output", output);
+    movable(op, "output", output, backend, true);
+    movable(op, "input", input, backend, false);
+    reducible(op, output, reduceOp, backend);
+    ownRows(op, backend, "input", input, "output", output, rows);
+    overlaps.require(op, output, input, InPlace.OWN_PART, begin(input, rows));
+    return backend;
+  }
+
   /** Checks an exchange of rows, whose numbers are from {@link #splits}. */
   BoundBackend forAllToAllSingle(Tensor output, Tensor input, long[] outputRows, long[] inputRows) {
     OpType op = OpType.ALL_TO_ALL_SINGLE;
@@ -391,13 +457,11 @@ final class Checks {
     return backend;
   }
 
-  /** Returns the rows of dimension 0 for each rank as tensors; none without given splits. */
-  List<Tensor> rows(OpType op, String argument, long[] given, Tensor tensor, String tensorName) {
+  /** Returns the rows of dimension 0 for each rank; none if none are given. */
+  long[] rows(OpType op, String argument, long[] given, Tensor tensor, String tensorName) {
     given(op, tensorName, tensor);
     given(op, argument, given);
-    return given.length == 0
-        ? List.of()
-        : Staging.splitRows(tensor, splits(op, argument, given, tensor, tensorName));
+    return given.length == 0 ? given : splits(op, argument, given, tensor, tensorName);
   }
 
   /**

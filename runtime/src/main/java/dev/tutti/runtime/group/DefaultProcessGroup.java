@@ -42,10 +42,8 @@ final class DefaultProcessGroup implements ProcessGroup {
    */
   private static final Duration MONITOR_SLACK = Duration.ofSeconds(2);
 
-  /** Stands for equal splits. */
-  private static final long[] EVEN = {};
-
   final Group group;
+
   private final Job job;
   private final OperationRunner runner;
   private final InlineRunner inline;
@@ -179,12 +177,39 @@ final class DefaultProcessGroup implements ProcessGroup {
   }
 
   @Override
+  public void allGatherInto(Tensor output, Tensor input, long[] outputSplits) {
+    OpType op = OpType.ALL_GATHER_INTO;
+    long[] rows = checks.rows(op, "outputSplits", outputSplits, output, "output");
+    BoundBackend backend =
+        rows.length == 0
+            ? checks.forAllGatherInto(output, input)
+            : checks.forAllGatherInto(output, input, rows);
+    if (!inline.run(backend, op, output, input, null, -1, rows)) {
+      runner.submit(specs.allGatherInto(output, input, rows, CallOptions.DEFAULT));
+    }
+  }
+
+  @Override
+  public void reduceScatterInto(
+      Tensor output, Tensor input, long[] inputSplits, ReduceOp reduceOp) {
+    OpType op = OpType.REDUCE_SCATTER_INTO;
+    long[] rows = checks.rows(op, "inputSplits", inputSplits, input, "input");
+    BoundBackend backend =
+        rows.length == 0
+            ? checks.forReduceScatterInto(output, input, reduceOp)
+            : checks.forReduceScatterInto(output, input, rows, reduceOp);
+    if (!inline.run(backend, op, output, input, reduceOp, -1, rows)) {
+      runner.submit(specs.reduceScatterInto(output, input, rows, reduceOp, CallOptions.DEFAULT));
+    }
+  }
+
+  @Override
   public void allToAllSingle(Tensor output, Tensor input) {
     OpType op = OpType.ALL_TO_ALL_SINGLE;
     checks.given(op, "input", input);
     checks.given(op, "output", output);
-    long[] rows = checks.splits(op, "outputSplits", EVEN, output, "output");
-    long[] inputRows = checks.splits(op, "inputSplits", EVEN, input, "input");
+    long[] rows = checks.splits(op, "outputSplits", OperationSpecs.NO_ROWS, output, "output");
+    long[] inputRows = checks.splits(op, "inputSplits", OperationSpecs.NO_ROWS, input, "input");
     BoundBackend backend = checks.forAllToAllSingle(output, input, rows, inputRows);
     if (!inline.run(backend, op, output, input, null, -1, rows)) {
       Call call = new Call(op).output(output).input(input).splits(rows, rows);
@@ -205,7 +230,7 @@ final class DefaultProcessGroup implements ProcessGroup {
       @Nullable Tensor input,
       @Nullable ReduceOp reduceOp,
       int root) {
-    if (!inline.run(bound, type, output, input, reduceOp, root, EVEN)) {
+    if (!inline.run(bound, type, output, input, reduceOp, root, OperationSpecs.NO_ROWS)) {
       Call call = InlineRunner.fill(new Call(type).reduceOp(reduceOp), output, input, root);
       runner.submit(specs.spec(bound, CallOptions.DEFAULT, call));
     }

@@ -79,8 +79,10 @@ final class InlineRunner {
     try {
       GroupOperation op = isOnStream ? onStream.next() : inline;
       Call call = fill(op.call().reset(type, reduceOp), output, input, root);
-      if (type == OpType.ALL_TO_ALL_SINGLE) {
-        call.splits(rows, rows);
+      if (rows.length > 0) {
+        call.splits(
+            type == OpType.REDUCE_SCATTER_INTO ? OperationSpecs.NO_ROWS : rows,
+            type == OpType.ALL_GATHER_INTO ? OperationSpecs.NO_ROWS : rows);
       }
       if (isOnStream) {
         runOnStream(op, sequence, bound.backend());

@@ -19,6 +19,9 @@ import java.util.Set;
  * they are, and specifies what to run. Sends nothing.
  */
 final class OperationSpecs {
+  /** Stands for equal parts. */
+  static final long[] NO_ROWS = {};
+
   private final GroupIdentity group;
   private final Checks checks;
   private final Overlaps overlaps;
@@ -91,11 +94,14 @@ final class OperationSpecs {
 
   OperationSpec reduceScatterInto(
       Tensor output, Tensor input, long[] inputSplits, ReduceOp reduceOp, CallOptions options) {
-    List<Tensor> rows =
-        checks.rows(OpType.REDUCE_SCATTER_INTO, "inputSplits", inputSplits, input, "input");
-    return rows.isEmpty()
+    OpType op = OpType.REDUCE_SCATTER_INTO;
+    long[] rows = checks.rows(op, "inputSplits", inputSplits, input, "input");
+    return rows.length == 0
         ? reduceScatterInto(output, input, reduceOp, options)
-        : reduceScatter(output, rows, reduceOp, options);
+        : spec(
+            checks.forReduceScatterInto(output, input, rows, reduceOp),
+            options,
+            new Call(op).output(output).input(input).splits(NO_ROWS, rows).reduceOp(reduceOp));
   }
 
   OperationSpec reduceScatterIntoCoalesced(
@@ -136,9 +142,14 @@ final class OperationSpecs {
 
   OperationSpec allGatherInto(
       Tensor output, Tensor input, long[] outputSplits, CallOptions options) {
-    List<Tensor> rows =
-        checks.rows(OpType.ALL_GATHER_INTO, "outputSplits", outputSplits, output, "output");
-    return rows.isEmpty() ? allGatherInto(output, input, options) : allGather(rows, input, options);
+    OpType op = OpType.ALL_GATHER_INTO;
+    long[] rows = checks.rows(op, "outputSplits", outputSplits, output, "output");
+    return rows.length == 0
+        ? allGatherInto(output, input, options)
+        : spec(
+            checks.forAllGatherInto(output, input, rows),
+            options,
+            new Call(op).output(output).input(input).splits(rows, NO_ROWS));
   }
 
   OperationSpec allGatherIntoCoalesced(

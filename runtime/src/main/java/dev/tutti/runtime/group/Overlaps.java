@@ -67,8 +67,17 @@ final class Overlaps {
     this.rank = rank;
   }
 
-  /** Checks an operation with one output and one input. */
+  /** Checks an operation with one output and one input, of equal parts. */
   void require(OpType op, Tensor output, Tensor input, InPlace allowed) {
+    require(op, output, input, allowed, rank * Math.min(output.byteSize(), input.byteSize()));
+  }
+
+  /**
+   * Checks an operation with one output and one input.
+   *
+   * @param begin where this rank's part begins in the larger one, in bytes
+   */
+  void require(OpType op, Tensor output, Tensor input, InPlace allowed, long begin) {
     if (!isRange(output) || !isRange(input)) {
       return;
     }
@@ -77,7 +86,8 @@ final class Overlaps {
     if (out < in + input.byteSize()
         && in < out + output.byteSize()
         && sameMemory(output.segment(), input.segment())
-        && !(allowed == InPlace.OWN_PART && isPart(out, output.byteSize(), in, input.byteSize()))) {
+        && !(allowed == InPlace.OWN_PART
+            && isPart(out, output.byteSize(), in, input.byteSize(), begin))) {
       throw bad(op, "output", output, "input", input, allowed);
     }
   }
@@ -241,15 +251,18 @@ final class Overlaps {
       }
       case OWN_PART ->
           range.index != earlier.index
-              || !isPart(earlier.from, earlier.size(), range.from, range.size());
+              || !isPart(
+                  earlier.from,
+                  earlier.size(),
+                  range.from,
+                  range.size(),
+                  rank * Math.min(earlier.size(), range.size()));
     };
   }
 
   /** Tells whether the smaller of two ranges is this rank's part of the larger one. */
-  private boolean isPart(long from, long size, long otherFrom, long otherSize) {
-    return size >= otherSize
-        ? otherFrom == from + rank * otherSize
-        : from == otherFrom + rank * size;
+  private static boolean isPart(long from, long size, long otherFrom, long otherSize, long begin) {
+    return size >= otherSize ? otherFrom == from + begin : from == otherFrom + begin;
   }
 
   private static boolean isRange(Tensor tensor) {

@@ -24,6 +24,8 @@ final class FlightEntry {
    */
   private static final int MOST_DIMS = 6;
 
+  private static final long[] NONE = {};
+
   private OpType type = OpType.UNKNOWN;
   private long sequence;
   private ReduceOp.@Nullable Kind reduceOp;
@@ -37,6 +39,7 @@ final class FlightEntry {
   private final long[] dims = new long[2 * MOST_DIMS];
   private @Nullable List<long[]> inputs;
   private @Nullable List<long[]> outputs;
+  private long[] splits = NONE;
   private WorkState state = WorkState.QUEUED;
   private @Nullable String path;
   private long issued;
@@ -79,6 +82,10 @@ final class FlightEntry {
     if (!inPlace && call.outputCount() == 1) {
       outputDims = copy(call.output(), MOST_DIMS);
     }
+    long[] newSplits = splits(call);
+    if (splits != newSplits) {
+      splits = newSplits;
+    }
     List<long[]> newInputs = inputDims < 0 ? sizes(call.inputCount(), call, true) : null;
     if (inputs != newInputs) {
       inputs = newInputs;
@@ -88,6 +95,15 @@ final class FlightEntry {
     if (outputs != newOutputs) {
       outputs = newOutputs;
     }
+  }
+
+  /** Returns how many rows each rank gives or gets, where that stands for a list of tensors. */
+  private static long[] splits(Call call) {
+    return switch (call.type()) {
+      case ALL_GATHER_INTO -> call.outputSplits();
+      case REDUCE_SCATTER_INTO -> call.inputSplits();
+      default -> NONE;
+    };
   }
 
   private int copy(Tensor tensor, int from) {
@@ -159,11 +175,35 @@ final class FlightEntry {
   }
 
   private List<List<Long>> inputSizes() {
-    return sizes(inputs, inputDims, 0);
+    List<List<Long>> sizes = sizes(inputs, inputDims, 0);
+    return type == OpType.REDUCE_SCATTER_INTO ? inRows(sizes) : sizes;
   }
 
   private List<List<Long>> outputSizes() {
-    return inPlace ? inputSizes() : sizes(outputs, outputDims, MOST_DIMS);
+    List<List<Long>> sizes = inPlace ? inputSizes() : sizes(outputs, outputDims, MOST_DIMS);
+    return type == OpType.ALL_GATHER_INTO ? inRows(sizes) : sizes;
+  }
+
+  /** Divides the one tensor of a side into the rows of each rank, as c10d has them. */
+  private List<List<Long>> inRows(List<List<Long>> sizes) {
+    if (splits.length == 0) {
+      return sizes;
+    }
+    List<List<Long>> all = new ArrayList<>();
+    for (long rows : splits) {
+      List<Long> one = new ArrayList<>(sizes.getFirst());
+      one.set(0, rows);
+      all.add(one);
+    }
+    return all;
+  }
+
+  /** Returns the operation as c10d has it: only lists have parts of unequal size there. */
+  private OpType typeInTorch() {
+    if (splits.length == 0) {
+      return type;
+    }
+    return type == OpType.ALL_GATHER_INTO ? OpType.ALL_GATHER : OpType.REDUCE_SCATTER;
   }
 
   private List<List<Long>> sizes(@Nullable List<long[]> several, int count, int from) {
@@ -192,7 +232,7 @@ final class FlightEntry {
     map.put("collective_seq_id", isMessage ? lastCollective : sequence);
     map.put("p2p_seq_id", isMessage ? sequence : 0L);
     map.put("op_id", recordId);
-    map.put("profiling_name", FlightRecord.profilingName(type, group.rank(), peer));
+    map.put("profiling_name", FlightRecord.profilingName(typeInTorch(), group.rank(), peer));
     map.put("is_p2p", isMessage);
     map.put("input_sizes", inputSizes());
     map.put("input_dtypes", dtypes(inputSizes().size()));

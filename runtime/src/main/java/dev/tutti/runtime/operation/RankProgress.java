@@ -91,7 +91,8 @@ public record RankProgress(
   }
 
   /**
-   * Describes how many elements each rank gives or gets in an operation that has a tensor for each.
+   * Describes how many elements each rank gives or gets in an operation that has a tensor or a
+   * number of rows for each of several ranks.
    *
    * @param inputs the shapes of the inputs
    * @param outputs the shapes of the outputs
@@ -100,10 +101,13 @@ public record RankProgress(
   public static String parts(OpType type, List<List<Long>> inputs, List<List<Long>> outputs) {
     List<List<Long>> shapes =
         switch (type) {
-          case ALL_GATHER -> outputs;
-          case REDUCE_SCATTER -> inputs;
+          case ALL_GATHER, ALL_GATHER_INTO -> outputs;
+          case REDUCE_SCATTER, REDUCE_SCATTER_INTO -> inputs;
           default -> List.of();
         };
+    if (shapes.size() < 2) {
+      return "";
+    }
     List<Long> numels = shapes.stream().map(RankProgress::numel).toList();
     String text =
         numels.stream().limit(MOST_PARTS).map(String::valueOf).collect(Collectors.joining("+"));
