@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.BackendException;
 import dev.tutti.CallOptions;
+import dev.tutti.DType;
 import dev.tutti.Device;
 import dev.tutti.GroupOptions;
 import dev.tutti.ProcessGroup;
@@ -93,6 +94,29 @@ class NcclBackendTest {
     nccl.beOneProcess();
     communicatorsOfTwoRanks(2);
     assertThat(nccl.calls("ncclCommSplit")).isZero();
+  }
+
+  /** c10d makes the same calls, without those for empty parts, which do nothing in NCCL. */
+  @Test
+  void partsOfUnequalSizeAreBroadcastAndReducedOneByOne() throws Exception {
+    ranks()
+        .run(
+            2,
+            (group, device) -> {
+              int before = nccl.calls("ncclBroadcast");
+              group.store().barrier("counted", 2, Until.LONG);
+              long[] splits = {0, 3};
+              Tensor whole = device.tensors().copyOf(Tensor.of(1f, 2f, 4f));
+              Tensor own =
+                  device.tensors().copyOf(Tensor.allocate(DType.FLOAT32, splits[group.rank()]));
+              group.reduceScatterInto(own, whole, splits, ReduceOp.SUM);
+              group.allGatherInto(whole, own, splits);
+              assertThat(device.tensors().toHost(whole).toFloatArray()).containsExactly(2, 4, 8);
+              group.store().barrier("called", 2, Until.LONG);
+              assertThat(nccl.calls("ncclBroadcast") - before).isEqualTo(2);
+            });
+    assertThat(nccl.calls("ncclReduce")).isEqualTo(2);
+    assertThat(nccl.calls("ncclReduceScatter") + nccl.calls("ncclAllGather")).isZero();
   }
 
   @Test
