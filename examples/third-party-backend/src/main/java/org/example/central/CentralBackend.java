@@ -91,7 +91,8 @@ final class CentralBackend implements Backend {
   @Override
   public void allGather(Operation op, List<Tensor> outputs, Tensor input) throws Exception {
     Center center = all -> _ -> firstOfEach(all);
-    store(outputs, exchange(op, call(op, input.dtype()), List.of(bytes(input)), center));
+    String call = call(op, input.dtype(), numels(outputs));
+    store(outputs, exchange(op, call, List.of(bytes(input)), center));
   }
 
   @Override
@@ -120,7 +121,8 @@ final class CentralBackend implements Backend {
       mine.add(scaled(input, reduceOp));
     }
     Center center = all -> receiver -> List.of(reduced(all, receiver, dtype, reduceOp));
-    store(output, exchange(op, call(op, dtype, reduceOp.kind()), mine, center).get(0));
+    String call = call(op, dtype, reduceOp.kind(), numels(inputs));
+    store(output, exchange(op, call, mine, center).get(0));
   }
 
   @Override
@@ -232,6 +234,11 @@ final class CentralBackend implements Backend {
           .append(detail instanceof Tensor t ? t.dtype().label() + "*" + t.numel() : detail);
     }
     return text.toString();
+  }
+
+  /** Returns the sizes of parts, which all ranks must know alike. */
+  private static List<Long> numels(List<Tensor> tensors) {
+    return tensors.stream().map(Tensor::numel).toList();
   }
 
   private static List<byte[]> firstOfEach(List<List<byte[]>> all) {
