@@ -33,6 +33,7 @@ public final class SimulatedHost {
   private final Set<SimulatedChannel> open = new LinkedHashSet<>();
   private SimulatedProcess process;
   private long connectNanos;
+  private int exhausted;
 
   private SimulatedHost(
       SimulatedScheduler scheduler,
@@ -194,6 +195,16 @@ public final class SimulatedHost {
   }
 
   /**
+   * Lets the next reads and writes of the process find no memory, as where the JDK has none for the
+   * buffers that it hands to the system.
+   *
+   * @param calls how many
+   */
+  public void exhaustMemory(int calls) {
+    exhausted = calls;
+  }
+
+  /**
    * Sets which ports channels get that want any.
    *
    * @param first the first one
@@ -218,6 +229,14 @@ public final class SimulatedHost {
     @Override
     public SimulatedPorts ports() {
       return ports;
+    }
+
+    @Override
+    public void takeMemory() {
+      if (exhausted > 0) {
+        exhausted--;
+        throw new OutOfMemoryError("Cannot reserve direct buffer memory");
+      }
     }
 
     @Override

@@ -242,6 +242,7 @@ final class SimulatedSocket extends SocketChannel implements SimulatedChannel, C
     if (inputShut) {
       return -1;
     }
+    host.takeMemory();
     SimulatedFlow flow = in();
     if (flow.available() > 0) {
       return flow.read(target);
@@ -283,6 +284,7 @@ final class SimulatedSocket extends SocketChannel implements SimulatedChannel, C
       if (!broken.isEmpty()) {
         throw new IOException(failureOfWrite());
       }
+      host.takeMemory();
       int _ = out().write(source);
     } while (isBlocking() && source.hasRemaining());
     return source.position() - start;

@@ -18,6 +18,13 @@ interface SocketHost {
   /** Asks for a connection. */
   void connect(ConnectionEnd client, InetSocketAddress target);
 
+  /**
+   * Takes memory for a read or a write.
+   *
+   * @throws OutOfMemoryError if there is none
+   */
+  void takeMemory();
+
   void add(SimulatedChannel channel);
 
   void remove(SimulatedChannel channel);

@@ -433,6 +433,45 @@ class TcpStoreFaultsTest {
     }
   }
 
+  /** The system gives a client that port of its host now and then to which it connects. */
+  @Simulated(seeds = 30)
+  void aClientThatReachesItselfLeavesThePortToTheServer() throws Exception {
+    SimulatedHost.current().usePorts(PORT, 2);
+    Future<TcpStore> client = start(() -> new TcpStore(options(PORT)));
+    SimulatedWorld.sleep(SHORT);
+    try (TcpStoreServer _ = server(PORT);
+        TcpStore store = ended(client)) {
+      assertThat(store.add("number", 1)).isEqualTo(1);
+    }
+  }
+
+  /** Whoever was served when memory ended is dropped, and connects again. */
+  @Simulated(seeds = 30)
+  void aServerWithoutMemoryGoesOnServing() {
+    SimulatedHost here = SimulatedHost.current();
+    SimulatedHost there = here.newHost("server");
+    try (TcpStoreServer server =
+            new TcpStoreServer(null, PORT, JobToken.NONE, null, there.time(), there.channels());
+        TcpStore store = new TcpStore(remote(there))) {
+      assertThat(store.add("number", 1)).isEqualTo(1);
+      for (int calls = 1; calls <= 3; calls++) {
+        there.exhaustMemory(calls);
+        assertThatThrownBy(() -> store.add("other", 1)).isInstanceOf(StoreException.class);
+        there.exhaustMemory(0);
+        assertThat(store.add("number", 1)).isEqualTo(1 + calls);
+      }
+      assertThat(server.isRunning()).isTrue();
+    }
+  }
+
+  private static TcpStoreOptions remote(SimulatedHost server) {
+    SimulatedHost here = SimulatedHost.current();
+    return TcpStoreOptions.of(server.address().getHostAddress(), PORT)
+        .withTimeout(LONG)
+        .withTime(here.time())
+        .withChannels(here.channels());
+  }
+
   /** A server whose process stands still accepts connections. */
   @Simulated
   void callsEndThoughTheServerStandsStillAndGoOnAfterwards() {
@@ -441,12 +480,7 @@ class TcpStoreFaultsTest {
     Duration pause = Duration.ofSeconds(90);
     try (TcpStoreServer _ =
             new TcpStoreServer(null, PORT, JobToken.NONE, null, there.time(), there.channels());
-        TcpStore store =
-            new TcpStore(
-                TcpStoreOptions.of(there.address().getHostAddress(), PORT)
-                    .withTimeout(LONG)
-                    .withTime(here.time())
-                    .withChannels(here.channels()))) {
+        TcpStore store = new TcpStore(remote(there))) {
       assertThat(store.add("number", 1)).isEqualTo(1);
       there.pause(pause);
       Duration start = Simulation.now();

@@ -1,0 +1,82 @@
+package dev.tutti.contracts;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.catchThrowable;
+
+import dev.tutti.Settings;
+import dev.tutti.StoreException;
+import dev.tutti.fake.simulation.SimulatedHost;
+import dev.tutti.fake.simulation.SimulatedProgram;
+import dev.tutti.store.JobToken;
+import dev.tutti.store.tcp.TcpStore;
+import dev.tutti.store.tcp.TcpStoreOptions;
+import dev.tutti.testkit.TestAuthority;
+import dev.tutti.testkit.TestAuthority.Issued;
+import dev.tutti.tls.TlsSettings;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.Map;
+import java.util.Objects;
+import javax.net.ssl.SSLContext;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.api.parallel.Isolated;
+
+/** Refuses the certificates of clients over simulated networks. */
+@Isolated("threads of other tests in shared locks would bring in real time")
+class SimulatedTlsTest {
+  private static final int SEEDS = Integer.getInteger("tutti.seeds", 20);
+
+  @TempDir static Path folder;
+  private static SSLContext one;
+  private static SSLContext stranger;
+
+  @BeforeAll
+  static void issue() throws Exception {
+    TestAuthority authority = new TestAuthority(folder, "one");
+    one = context(authority.certificate(), authority.issue("member"));
+    Issued other = new TestAuthority(folder, "other").issue("stranger");
+    stranger = context(authority.certificate(), other);
+  }
+
+  private static SSLContext context(Path trusted, Issued own) {
+    return Objects.requireNonNull(
+        TlsSettings.load(
+            Settings.ofEnvironment(
+                Map.of(
+                    "TUTTI_TLS", "true",
+                    "GLOO_DEVICE_TRANSPORT_TCP_TLS_CERT", own.certificate().toString(),
+                    "GLOO_DEVICE_TRANSPORT_TCP_TLS_PKEY", own.key().toString(),
+                    "GLOO_DEVICE_TRANSPORT_TCP_TLS_CA_FILE", trusted.toString()))));
+  }
+
+  private static TcpStoreOptions options(int port, SSLContext tls) {
+    SimulatedHost host = SimulatedHost.current();
+    return TcpStoreOptions.of("127.0.0.1", port)
+        .withTimeout(Duration.ofSeconds(60))
+        .withToken(JobToken.NONE)
+        .withTls(tls)
+        .withTime(host.time())
+        .withChannels(host.channels());
+  }
+
+  @Test
+  void whoIsNotTrustedIsToldSo() {
+    for (long seed = 0; seed < SEEDS; seed++) {
+      SimulatedProgram.Outcome outcome =
+          SimulatedProgram.run(
+              seed,
+              _ -> {
+                try (TcpStore server = new TcpStore(options(0, one).withServer(true))) {
+                  Throwable refused =
+                      catchThrowable(() -> new TcpStore(options(server.port(), stranger)));
+                  assertThat(refused)
+                      .isInstanceOf(StoreException.class)
+                      .hasMessageContaining("it refused this process: ");
+                }
+              });
+      assertThat(outcome.failure()).as("seed %d", seed).isNull();
+    }
+  }
+}
