@@ -92,6 +92,13 @@ public final class SimulatedHost {
   }
 
   /**
+   * Returns how many channels of the process are bound or connected, or were and are not closed.
+   */
+  public int openChannels() {
+    return open.size();
+  }
+
+  /**
    * Stops all threads of the process for some time, while its connections stay open.
    *
    * @param length how long

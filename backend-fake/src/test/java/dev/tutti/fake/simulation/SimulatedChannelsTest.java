@@ -256,7 +256,9 @@ class SimulatedChannelsTest {
   @Simulated(seeds = 20)
   void aCrashClosesTheConnections() throws Exception {
     try (Connected both = Connected.make()) {
+      assertThat(both.there().openChannels()).isOne();
       both.there().crash();
+      assertThat(both.there().openChannels()).isZero();
       assertThat(both.client().read(ByteBuffer.allocate(1))).isEqualTo(-1);
       both.there().restart("next");
       try (ServerSocketChannel _ = listen(both.there());

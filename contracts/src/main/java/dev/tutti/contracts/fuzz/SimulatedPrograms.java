@@ -58,8 +58,8 @@ public final class SimulatedPrograms {
   /**
    * Runs the program of a seed, twice.
    *
-   * @throws AssertionError if a result is wrong, if a rank hangs, if one fails for no reason, or if
-   *     the second run takes other steps than the first
+   * @throws AssertionError if a result is wrong, if a rank hangs, fails for no reason or leaves a
+   *     channel open, or if the second run takes other steps than the first
    */
   public void run(long seed) {
     Program program =
@@ -103,11 +103,19 @@ public final class SimulatedPrograms {
     List<Store> stores = new ArrayList<>();
     stores.add(new TcpStore(options(here, here).withServer(true)));
     begin(hosts, new SplittableRandom(program.seed()));
+    Outcome outcome;
     try {
-      return runner.run(rank -> open(here, hosts.get(rank), stores), PATIENCE);
+      outcome = runner.run(rank -> open(here, hosts.get(rank), stores), PATIENCE);
     } finally {
       stores.reversed().forEach(Store::close);
     }
+    for (SimulatedHost host : hosts) {
+      if (host.openChannels() > 0) {
+        throw new AssertionError(
+            "%d channels of %s are left".formatted(host.openChannels(), host.address()));
+      }
+    }
+    return outcome;
   }
 
   private static Store open(SimulatedHost server, SimulatedHost host, List<Store> stores) {
