@@ -192,10 +192,13 @@ public final class Lags {
         waits.add(waited);
       }
     }
-    Lag lag = of(last.rank());
-    lag.lags.add(median(waits));
-    lag.lastIn.merge(last.type().label(), 1, Integer::sum);
-    findPauses(last, median(waits));
+    long late = median(waits);
+    if (late > 0) {
+      Lag lag = of(last.rank());
+      lag.lags.add(late);
+      lag.lastIn.merge(last.type().label(), 1, Integer::sum);
+      findPauses(last, late);
+    }
   }
 
   /**

@@ -9,7 +9,7 @@ const COLUMNS = [
   ['last', 6, r => r.collectives ? r.last + '/' + r.collectives : ''],
   ['lag', 7, r => r.collectives ? r.lag_ms.toFixed(1) + ' ms' : ''],
   ['waiting', 6, r => r.time_ms ? (100 * r.waiting_ms / r.time_ms).toFixed(0) + ' %' : ''],
-  ['at', 16, r => r.at || '']];
+  ['at', 22, r => r.at || '']];
 const KINDS = ['moving', 'waiting', 'hung', 'paused'];
 const LEFT = 62, FOOT = 24, TINY = 64;
 let job = null, from = 0, to = 1, isWhole = true, rows = new Map(), colors = {}, height = 18;
@@ -78,7 +78,8 @@ function legend() {
 }
 
 function table() {
-  get('head').replaceChildren(...COLUMNS.map(([name, width]) => {
+  const columns = COLUMNS.filter(([, , text]) => job.ranks.some(r => text(r) !== ''));
+  get('head').replaceChildren(...columns.map(([name, width]) => {
     const cell = element('th', name);
     cell.scope = 'col';
     cell.style.width = width + 'rem';
@@ -87,7 +88,7 @@ function table() {
   get('ranks').replaceChildren(...job.ranks.map(r => {
     const row = document.createElement('tr');
     if (r.rank === job.verdict.rank) row.className = 'guilty';
-    COLUMNS.forEach(([, , text], i) => {
+    columns.forEach(([, , text], i) => {
       const cell = element(i === 0 ? 'th' : 'td', text(r));
       if (i === 0) cell.scope = 'row';
       cell.title = cell.textContent;
@@ -123,12 +124,17 @@ function all() {
   isWhole = true;
 }
 
-function bar(g, scale, row, start, length, kind) {
-  const a = LEFT + (start - from) * scale, b = Math.max(a + 1, LEFT + (start + length - from) * scale);
-  if (b < LEFT || a > g.canvas.clientWidth) return;
+/* Draws parts of operations of one kind; those that fall on the same pixel of a row only once. */
+function bars(g, scale, kind, parts) {
+  const gap = height > 6 ? 3 : 0, width = g.canvas.clientWidth, done = new Map();
   g.fillStyle = colors[kind];
-  const gap = height > 6 ? 3 : 0;
-  g.fillRect(Math.max(LEFT, a), row * height + gap, b - Math.max(LEFT, a), Math.max(1, height - 2 * gap));
+  for (const [rank, start, length] of parts) {
+    const row = rows.get(rank), a = Math.max(LEFT, LEFT + (start - from) * scale);
+    const b = Math.max(a + 1, LEFT + (start + length - from) * scale);
+    if (LEFT + (start + length - from) * scale < LEFT || a > width || b <= done.get(row)) continue;
+    done.set(row, Math.ceil(b));
+    g.fillRect(a, row * height + gap, b - a, Math.max(1, height - 2 * gap));
+  }
 }
 
 function draw() {
@@ -143,16 +149,11 @@ function draw() {
   g.setTransform(ratio, 0, 0, ratio, 0, 0);
   g.fillStyle = colors.guilty;
   if (rows.has(job.verdict.rank)) g.fillRect(0, rows.get(job.verdict.rank) * height, width, height);
-  for (const o of job.operations) {
-    const row = rows.get(o.rank);
-    if (o.ended) {
-      bar(g, scale, row, o.ts, o.dur - o.moving, 'waiting');
-      bar(g, scale, row, o.ts + o.dur - o.moving, o.moving, 'moving');
-    } else {
-      bar(g, scale, row, o.ts, o.dur, 'hung');
-    }
-  }
-  for (const p of job.pauses) bar(g, scale, rows.get(p.rank), p.ts, p.dur, 'paused');
+  const ended = job.operations.filter(o => o.ended);
+  bars(g, scale, 'waiting', ended.map(o => [o.rank, o.ts, o.dur - o.moving]));
+  bars(g, scale, 'moving', ended.map(o => [o.rank, o.ts + o.dur - o.moving, o.moving]));
+  bars(g, scale, 'hung', job.operations.filter(o => !o.ended).map(o => [o.rank, o.ts, o.dur]));
+  bars(g, scale, 'paused', job.pauses.map(p => [p.rank, p.ts, p.dur]));
   g.fillStyle = colors.text;
   g.font = '12px system-ui, sans-serif';
   g.textBaseline = 'middle';
