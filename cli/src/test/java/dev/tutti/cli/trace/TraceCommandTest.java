@@ -123,6 +123,8 @@ class TraceCommandTest {
     assertThat(tutti(folder)).isEqualTo(1);
     assertThat(terminal.out())
         .startsWith("ranks disagree: rank 0 called allReduce #2 float32[2]")
+        .containsOnlyOnce("ranks disagree")
+        .contains("\nFAILED group 0: the evidence of ")
         .contains("ranks 1, 2 called allReduce #2 float32[1]; rank 0 differs from the others\n");
   }
 

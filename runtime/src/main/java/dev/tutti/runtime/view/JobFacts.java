@@ -36,15 +36,16 @@ record JobFacts(
     this(records, standings, silent, failure, Lags.of(records), Replay.of(records));
   }
 
-  /** Returns the failures of groups, in words. */
-  List<String> failures() {
-    SortedSet<String> all = new TreeSet<>(replay.verdicts);
+  /** Returns the failures of groups, in words, without what has been said before. */
+  List<String> failures(String said) {
+    SortedSet<String> all = new TreeSet<>();
+    replay.verdicts.forEach(judged -> all.add(judged.after(said)));
     for (RankStanding standing : standings.values()) {
       standing
           .groups()
           .forEach(
               (name, group) -> {
-                if (!group.failure().isEmpty()) {
+                if (!group.failure().isEmpty() && !said.endsWith(group.failure())) {
                   all.add("group " + name + ": " + group.failure());
                 }
               });

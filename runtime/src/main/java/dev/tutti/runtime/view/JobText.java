@@ -99,7 +99,7 @@ final class JobText {
     List<String> lines = new ArrayList<>(List.of(verdict.text(), ""));
     lines.addAll(Columns.aligned(table));
     problems.forEach(text -> lines.add("PROBLEM " + text));
-    job.failures().forEach(text -> lines.add("FAILED " + text));
+    job.failures(verdict.text()).forEach(text -> lines.add("FAILED " + text));
     job.lags().heldUp().stream()
         .sorted(Comparator.comparingLong(HeldUp::pausedNanos).reversed())
         .limit(MOST_PAUSES)
@@ -148,7 +148,7 @@ final class JobText {
         .forEach((rank, why) -> ranks.put(rank, Map.of("rank", rank, "state", why.toString())));
     map.put("ranks", ranks.values());
     map.put("problems", problems);
-    map.put("failures", job.failures());
+    map.put("failures", job.failures(verdict.text()));
     map.put("held_up", job.lags().heldUp().stream().map(HeldUp::describe).toList());
     map.put("operations", operations(job));
     map.put("pauses", job.records().pauses().stream().map(pause -> pause(job, pause)).toList());

@@ -14,10 +14,24 @@ import java.util.TreeMap;
 /** The verdicts on failed groups, judged again from the evidence in the records of their ranks. */
 final class Replay {
   /** The verdict on each group, with the ranks of the group whose evidence gives it. */
-  final List<String> verdicts = new ArrayList<>();
+  final List<Judged> verdicts = new ArrayList<>();
 
   /** The verdicts that do not follow from the evidence that is recorded with them. */
   final List<String> problems = new ArrayList<>();
+
+  /**
+   * A failure that was judged again.
+   *
+   * @param group the group that failed
+   * @param what what happened
+   * @param who the ranks whose evidence says so
+   */
+  record Judged(String group, String what, String who) {
+    /** Describes the failure, without what has been said before. */
+    String after(String said) {
+      return "group " + group + ": " + (said.startsWith(what) ? "" : what + "; ") + who;
+    }
+  }
 
   private Replay() {}
 
@@ -44,13 +58,14 @@ final class Replay {
     alike.forEach(
         (verdict, same) ->
             verdicts.add(
-                "group %s: %s; the evidence of %s says the same%s"
-                    .formatted(
-                        group,
-                        Printable.line(verdict.describe(-1)),
-                        PeerLateException.ranks(List.copyOf(same.keySet())),
-                        same.values().stream().allMatch(RecordedFailure::isAdopted)
-                            ? ", but another rank found it"
-                            : "")));
+                new Judged(
+                    group,
+                    Printable.line(verdict.describe(-1)),
+                    "the evidence of %s says the same%s"
+                        .formatted(
+                            PeerLateException.ranks(List.copyOf(same.keySet())),
+                            same.values().stream().allMatch(RecordedFailure::isAdopted)
+                                ? ", but another rank found it"
+                                : ""))));
   }
 }
