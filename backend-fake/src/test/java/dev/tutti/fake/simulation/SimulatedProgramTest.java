@@ -8,7 +8,9 @@ import dev.tutti.fake.simulation.SimulatedProgram.Outcome;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.parallel.Isolated;
@@ -50,6 +52,36 @@ class SimulatedProgramTest {
     String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
     assertThat(process.waitFor()).isZero();
     return output.lines().toList();
+  }
+
+  @Test
+  void theStackOfAThreadThatMayRunCanBeRead() {
+    List<String> ends = new ArrayList<>();
+    Outcome outcome =
+        SimulatedProgram.run(
+            0,
+            program -> {
+              CountDownLatch released = new CountDownLatch(1);
+              Thread other =
+                  program
+                      .time()
+                      .start(
+                          "other",
+                          () -> {
+                            try {
+                              released.await();
+                              ends.add("other");
+                            } catch (InterruptedException e) {
+                              ends.add("interrupted");
+                            }
+                          });
+              SimulatedWorld.sleep(Duration.ofMillis(1));
+              released.countDown();
+              assertThat(other.getStackTrace()).isNotEmpty();
+              other.join();
+            });
+    assertThat(outcome.failure()).isNull();
+    assertThat(ends).containsExactly("other");
   }
 
   @Test
