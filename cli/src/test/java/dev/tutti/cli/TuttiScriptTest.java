@@ -2,13 +2,13 @@ package dev.tutti.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.tutti.shared.Until;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.FileTime;
 import java.util.List;
 import java.util.Map;
-import java.util.concurrent.Callable;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -134,25 +134,17 @@ class TuttiScriptTest {
 
   /** Waits until a build has written two process ids. */
   private static List<ProcessHandle> mavenOf(Path pids) throws Exception {
-    await(() -> Files.exists(pids) && Files.readAllLines(pids).size() == 2);
+    Until.holds(() -> Files.exists(pids) && Files.readAllLines(pids).size() == 2);
     return Files.readAllLines(pids).stream()
         .map(pid -> ProcessHandle.of(Long.parseLong(pid)).orElseThrow())
         .toList();
   }
 
   private static void awaitLine(Path file, String line) throws Exception {
-    await(() -> Files.readAllLines(file).contains(line));
+    Until.holds(() -> Files.readAllLines(file).contains(line));
   }
 
   private static void awaitEnd(List<ProcessHandle> processes) throws Exception {
-    await(() -> processes.stream().noneMatch(ProcessHandle::isAlive));
-  }
-
-  private static void await(Callable<Boolean> condition) throws Exception {
-    long deadline = System.nanoTime() + TimeUnit.MINUTES.toNanos(4);
-    while (!condition.call()) {
-      assertThat(System.nanoTime()).isLessThan(deadline);
-      Thread.sleep(10);
-    }
+    Until.holds(() -> processes.stream().noneMatch(ProcessHandle::isAlive));
   }
 }

@@ -92,7 +92,6 @@ class LoneRankTest {
 
   @Test
   void aRankThatFailsEndsTheOther() {
-    long start = System.nanoTime();
     CompletableFuture<Float> waiting = sum(0);
     CompletableFuture<Void> failing =
         start(
@@ -110,7 +109,6 @@ class LoneRankTest {
     assertThatThrownBy(() -> waiting.get(2, TimeUnit.MINUTES))
         .isInstanceOf(ExecutionException.class)
         .hasStackTraceContaining("not today");
-    assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Duration.ofMinutes(2));
   }
 
   @Test

@@ -4,11 +4,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assumptions.assumeThat;
 
 import dev.tutti.cpu.wait.Futex;
+import dev.tutti.shared.Until;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.locks.LockSupport;
-import java.util.function.BooleanSupplier;
 
 /** Brings sessions of this process to the point where a waiting thread sleeps in the bell. */
 public final class InBell {
@@ -21,13 +20,13 @@ public final class InBell {
   public static void link() {
     assumeThat(Futex.isAvailable()).as("this system has a futex").isTrue();
     Futex.link();
-    await(Futex::isLinked);
+    Until.holds(Futex::isLinked);
   }
 
   /** Returns the store once server and client have agreed to wake each other in their bells. */
   static AeronStore ready(AeronStore store) throws InterruptedException {
     Thread waits = Thread.ofPlatform().daemon().start(() -> store.await(List.of(KEY)));
-    await(
+    Until.holds(
         () -> {
           // Each side shows that it can wake the other when it goes to sleep.
           store.set(KEY + "/again", new byte[0]);
@@ -38,13 +37,5 @@ public final class InBell {
     store.deleteKey(KEY);
     store.deleteKey(KEY + "/again");
     return store;
-  }
-
-  static void await(BooleanSupplier condition) {
-    long deadline = System.nanoTime() + LIMIT;
-    while (!condition.getAsBoolean()) {
-      assertThat(System.nanoTime()).isLessThan(deadline);
-      LockSupport.parkNanos(100_000);
-    }
   }
 }

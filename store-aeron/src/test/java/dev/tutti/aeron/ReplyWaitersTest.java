@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreException;
 import dev.tutti.aeron.session.WaitingCalls;
+import dev.tutti.shared.Until;
 import dev.tutti.store.JobToken;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
@@ -76,7 +77,7 @@ class ReplyWaitersTest {
   }
 
   private void awaitWaiting(int calls) {
-    InBell.await(() -> WaitingCalls.of(waiting) == calls && waiting.isInBell());
+    Until.holds(() -> WaitingCalls.of(waiting) == calls && waiting.isInBell());
   }
 
   private static byte[] result(FutureTask<byte[]> task) throws Exception {
@@ -90,7 +91,7 @@ class ReplyWaitersTest {
     awaitWaiting(1);
     other.set("key", VALUE);
     assertThat(result(task)).isEqualTo(VALUE);
-    InBell.await(() -> !waiting.isInBell());
+    Until.holds(() -> !waiting.isInBell());
   }
 
   @Test
@@ -171,7 +172,7 @@ class ReplyWaitersTest {
     try (StoreChild child = StoreChild.start("wait", server.port())) {
       assertThat(result(task)).asString(StandardCharsets.US_ASCII).isEqualTo("1");
       assertThat(child.line()).isEqualTo("READY true");
-      InBell.await(server::sleeps);
+      Until.holds(server::sleeps);
       other.set("go", VALUE);
       assertThat(child.line()).isEqualTo("DONE");
     }

@@ -7,6 +7,7 @@ import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreException;
 import dev.tutti.aeron.driver.DriverDirectory;
 import dev.tutti.contracts.Sampled;
+import dev.tutti.shared.Until;
 import dev.tutti.store.JobToken;
 import dev.tutti.testkit.Tmpfs;
 import java.io.IOException;
@@ -159,12 +160,9 @@ class SharedMemoryTest {
   }
 
   /** Waits until there is room for a session: see {@link Tmpfs#close}. */
-  private void awaitRoom() throws IOException, InterruptedException {
-    long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(SECONDS);
-    while (Files.getFileStore(directory).getUsableSpace() < DriverDirectory.SESSION_BYTES) {
-      assertThat(System.nanoTime()).isLessThan(deadline);
-      TimeUnit.MILLISECONDS.sleep(1);
-    }
+  private void awaitRoom() throws IOException {
+    Until.holds(
+        () -> Files.getFileStore(directory).getUsableSpace() >= DriverDirectory.SESSION_BYTES);
   }
 
   /** Clients in this process that share nothing, as if each were in its own process. */

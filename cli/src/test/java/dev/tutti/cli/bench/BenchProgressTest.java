@@ -4,9 +4,9 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.cli.process.Terminal;
+import dev.tutti.shared.Until;
 import java.io.ByteArrayOutputStream;
 import java.io.PrintStream;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.regex.Pattern;
@@ -27,13 +27,9 @@ class BenchProgressTest {
   }
 
   /** Waits until the bar has shown a text that matches a regular expression. */
-  private void await(String text) throws InterruptedException {
-    long start = System.nanoTime();
+  private void await(String text) {
     Pattern pattern = Pattern.compile(text);
-    while (!pattern.matcher(err.toString(UTF_8)).find()) {
-      assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Duration.ofMinutes(4));
-      Thread.sleep(5);
-    }
+    Until.holds(() -> pattern.matcher(err.toString(UTF_8)).find());
   }
 
   @Test

@@ -298,7 +298,7 @@ class LauncherTest {
     long start = System.nanoTime();
     assertThat(run(plan)).isEqualTo(7);
     assertThat(Duration.ofNanos(System.nanoTime() - start))
-        .isBetween(Duration.ofMillis(300), Duration.ofMinutes(5));
+        .isGreaterThanOrEqualTo(Duration.ofMillis(300));
     assertThat(output.out(0)).containsExactly("asked to end");
   }
 

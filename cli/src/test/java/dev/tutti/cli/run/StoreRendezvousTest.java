@@ -8,6 +8,7 @@ import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreTimeoutException;
 import dev.tutti.cli.process.LaunchException;
 import dev.tutti.cli.process.Posix;
+import dev.tutti.shared.Until;
 import dev.tutti.store.HashStore;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -25,7 +26,6 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.LockSupport;
-import java.util.function.BooleanSupplier;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -303,18 +303,10 @@ class StoreRendezvousTest {
         0,
         script,
         launchers -> {
-          await(() -> shared.listKeys().stream().anyMatch(key -> key.startsWith(SUCCEEDED)));
+          Until.holds(() -> shared.listKeys().stream().anyMatch(key -> key.startsWith(SUCCEEDED)));
           launchers.getFirst().signalled(Posix.SIGINT);
         });
     assertThat(messages).containsExactlyInAnyOrder("0: stopped by SIGINT", "1: stopped by SIGINT");
-  }
-
-  private static void await(BooleanSupplier condition) {
-    long deadline = System.nanoTime() + Duration.ofMinutes(4).toNanos();
-    while (!condition.getAsBoolean()) {
-      assertThat(System.nanoTime()).as("time").isLessThan(deadline);
-      LockSupport.parkNanos(1_000_000);
-    }
   }
 
   @Test
@@ -378,7 +370,7 @@ class StoreRendezvousTest {
       for (LaunchPlan plan : List.of(here, there)) {
         StoreRendezvous rendezvous = rendezvous(plan, shared.duplicate());
         nodes.add(start(threads, launcher(plan, rendezvous), rendezvous));
-        await(() -> shared.check(List.of("tutti-run/node/0")));
+        Until.holds(() -> shared.check(List.of("tutti-run/node/0")));
       }
       assertThatThrownBy(() -> nodes.get(0).get(4, TimeUnit.MINUTES))
           .cause()
@@ -397,7 +389,7 @@ class StoreRendezvousTest {
     LaunchRendezvous rendezvous = rendezvous(plan, shared.duplicate());
     try (ExecutorService thread = Executors.newSingleThreadExecutor()) {
       Future<RankRange> ranks = thread.submit(() -> rendezvous.join(messages::add));
-      await(() -> !messages.isEmpty());
+      Until.holds(() -> !messages.isEmpty());
       StoreRendezvous other = rendezvous(plan(1, 2, 0, "true"), shared.duplicate());
       assertThat(other.join(messages::add)).isEqualTo(new RankRange(1, 3, "node-zero", 29501));
       assertThat(ranks.get(4, TimeUnit.MINUTES)).isEqualTo(new RankRange(0, 3, "node-zero", 29501));
@@ -412,7 +404,7 @@ class StoreRendezvousTest {
     StoreRendezvous one = rendezvous(plan(1, 1, 0, "true"), shared.duplicate());
     try (ExecutorService thread = Executors.newSingleThreadExecutor()) {
       Future<RankRange> ranks = thread.submit(() -> one.join(messages::add));
-      await(() -> shared.check(List.of("tutti-run/node/1")));
+      Until.holds(() -> shared.check(List.of("tutti-run/node/1")));
       try (LaunchRendezvous twin = rendezvous(plan(1, 1, 0, "true"), shared.duplicate())) {
         assertThatThrownBy(() -> twin.join(messages::add))
             .hasMessage("another launcher has already joined as node 1");
@@ -432,7 +424,7 @@ class StoreRendezvousTest {
     StoreRendezvous one = rendezvous(plan(1, 1, 2, "true"), shared.duplicate());
     try (ExecutorService thread = Executors.newSingleThreadExecutor()) {
       Future<RankRange> ranks = thread.submit(() -> one.join(messages::add));
-      await(() -> shared.check(List.of("tutti-run/node/1")));
+      Until.holds(() -> shared.check(List.of("tutti-run/node/1")));
       List<Duration> waits = new CopyOnWriteArrayList<>();
       Store impatient =
           PlayedStore.of(

@@ -226,7 +226,7 @@ class GroupTest {
       assertThat(failure.failedRank()).hasValue(1);
       assertThat(failure.opType()).isEqualTo(OpType.ALL_REDUCE);
       assertThat(failure.sequenceNumber()).isEqualTo(1);
-      assertThat(failure.elapsed()).isBetween(Duration.ofMillis(50), Duration.ofMinutes(2));
+      assertThat(failure.elapsed()).isGreaterThanOrEqualTo(Duration.ofMillis(50));
       assertThat(failure)
           .hasMessageContaining("rank 1 has not called it (it has called no collective so far)");
     }

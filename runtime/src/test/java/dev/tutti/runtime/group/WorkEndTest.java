@@ -119,12 +119,10 @@ class WorkEndTest {
           throw new AssertionError("did not throw");
         };
     try (ProcessGroup group = provider.alone()) {
-      long start = System.nanoTime();
       assertThatThrownBy(() -> group.allReduce(Tensor.of(1f)))
           .isInstanceOf(CollectiveException.class)
           .hasMessageContaining("reset by a peer");
-      assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Duration.ofSeconds(30));
-      assertThat(seen).hasValue(true);
+      assertThat(seen).as("woken, and not by the deadline").hasValue(true);
     }
   }
 

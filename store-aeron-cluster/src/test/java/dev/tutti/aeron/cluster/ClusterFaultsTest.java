@@ -13,6 +13,7 @@ import dev.tutti.aeron.AeronStoreOptions;
 import dev.tutti.aeron.StoreChild;
 import dev.tutti.aeron.cluster.member.ClusterMembers;
 import dev.tutti.aeron.session.WaitingCalls;
+import dev.tutti.shared.Until;
 import dev.tutti.store.JobToken;
 import java.io.IOException;
 import java.io.UncheckedIOException;
@@ -32,7 +33,6 @@ import java.util.Random;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
-import java.util.function.BooleanSupplier;
 import java.util.logging.Handler;
 import java.util.logging.LogRecord;
 import java.util.logging.Logger;
@@ -54,14 +54,6 @@ class ClusterFaultsTest {
 
   @TempDir private Path directory;
 
-  private static void await(BooleanSupplier condition) throws InterruptedException {
-    long deadline = System.nanoTime() + LONG.toNanos();
-    while (!condition.getAsBoolean()) {
-      assertThat(System.nanoTime()).isLessThan(deadline);
-      TimeUnit.MILLISECONDS.sleep(5);
-    }
-  }
-
   @Tag("full")
   @Test
   @Timeout(value = 15, unit = TimeUnit.MINUTES)
@@ -77,9 +69,9 @@ class ClusterFaultsTest {
       store.leaveWill("will/", new byte[] {3});
       CompletableFuture<byte[]> first = asker(() -> store.queuePop("pops", VERY_LONG));
       CompletableFuture<byte[]> waiter = asker(() -> store.get("later", VERY_LONG));
-      await(() -> WaitingCalls.of(store) == 2);
-      await(() -> cluster.leader().filter(AeronClusterServer::takeSnapshot).isPresent());
-      await(() -> cluster.servers().stream().allMatch(server -> server.snapshots() == 1));
+      Until.holds(() -> WaitingCalls.of(store) == 2);
+      Until.holds(() -> cluster.leader().filter(AeronClusterServer::takeSnapshot).isPresent());
+      Until.holds(() -> cluster.servers().stream().allMatch(server -> server.snapshots() == 1));
       store.add("count", 1);
       assertThat(store.queuePop("queue", Duration.ZERO)).containsExactly(1);
 
@@ -87,7 +79,7 @@ class ClusterFaultsTest {
       // meanwhile.
       int leader = store.leader();
       cluster.restart(leader);
-      await(() -> store.leader() != leader);
+      Until.holds(() -> store.leader() != leader);
       assertThat(store.add("count", 1)).isEqualTo(43);
       store.queuePush("pops", new byte[] {1});
       assertThat(first.get(100, TimeUnit.SECONDS)).containsExactly(1);
@@ -129,12 +121,10 @@ class ClusterFaultsTest {
           IntStream.range(0, TestCluster.SIZE)
               .mapToObj(i -> directory.resolve("m" + i).resolve("archive").resolve("0-0.rec"))
               .toList();
-      await(() -> firstParts.stream().allMatch(Files::exists));
+      Until.holds(() -> firstParts.stream().allMatch(Files::exists));
       byte[] value = new byte[20_000];
-      long deadline = System.nanoTime() + LONG.multipliedBy(6).toNanos();
       int writes = 0;
       while (firstParts.stream().anyMatch(Files::exists)) {
-        assertThat(System.nanoTime()).isLessThan(deadline);
         store.set("key" + writes++ % 3, value);
         pause();
       }
@@ -148,7 +138,7 @@ class ClusterFaultsTest {
       }
       store.set("last", Integer.toString(writes));
       cluster.restart(follower);
-      await(() -> cluster.servers().get(follower).isReady());
+      Until.holds(() -> cluster.servers().get(follower).isReady());
 
       // A member that lost its folder takes another's.
       cluster.stopAll();
@@ -161,7 +151,7 @@ class ClusterFaultsTest {
             .asString(StandardCharsets.UTF_8)
             .isEqualTo(Integer.toString(writes));
         assertThat(again.get("key0")).isEqualTo(value);
-        await(() -> cluster.servers().get(2).isReady());
+        Until.holds(() -> cluster.servers().get(2).isReady());
       }
     }
   }
@@ -289,11 +279,11 @@ class ClusterFaultsTest {
         Store store = new AeronClusterStore(member, options)) {
       store.set("garbled", "value");
       assertThat(server.takeSnapshot()).isTrue();
-      await(() -> server.snapshots() == 1);
+      Until.holds(() -> server.snapshots() == 1);
     }
     assertThat(garble(data.resolve("archive"), "garbled")).isPositive();
     try (AeronClusterServer server = new AeronClusterServer(member, 0, data, options)) {
-      await(() -> !server.isRunning());
+      Until.holds(() -> !server.isRunning());
       assertThat(server.isLeader()).isFalse();
       assertThat(server.isReady()).isFalse();
       assertThat(server.takeSnapshot()).isFalse();
@@ -304,24 +294,25 @@ class ClusterFaultsTest {
   void noSnapshotIsTakenUntilAllMembersFollow() throws Exception {
     try (TestCluster cluster = new TestCluster(directory, JobToken.NONE, 10_000);
         Store store = cluster.connect()) {
-      await(() -> cluster.servers().stream().allMatch(AeronClusterServer::isReady));
+      Until.holds(() -> cluster.servers().stream().allMatch(AeronClusterServer::isReady));
       AeronClusterServer leader = cluster.leader().orElseThrow();
       int lead = cluster.servers().indexOf(leader);
       int gone = (lead + 1) % TestCluster.SIZE;
       store.set("key", new byte[20_000]);
-      await(() -> leader.snapshots() == 1);
+      Until.holds(() -> leader.snapshots() == 1);
       cluster.servers().get(gone).close();
       store.set("key", new byte[20_000]);
-      await(() -> leader.snapshots() == 2); // the member that left has the log up to the first one
+      Until.holds(
+          () -> leader.snapshots() == 2); // the member that left has the log up to the first one
       store.set("key", new byte[20_000]);
       Path alive = directory.resolve("m" + lead).resolve("alive");
       for (int i = 0; i < 3; i++) {
         FileTime last = Files.getLastModifiedTime(alive);
-        await(() -> isChanged(alive, last));
+        Until.holds(() -> isChanged(alive, last));
       }
       assertThat(leader.snapshots()).isEqualTo(2);
       cluster.restart(gone);
-      await(() -> leader.snapshots() > 2);
+      Until.holds(() -> leader.snapshots() > 2);
     }
   }
 

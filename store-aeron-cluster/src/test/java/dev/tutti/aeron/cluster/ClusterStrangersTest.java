@@ -11,6 +11,7 @@ import dev.tutti.aeron.cluster.member.ClusterHello;
 import dev.tutti.aeron.cluster.member.ClusterNode;
 import dev.tutti.aeron.driver.EmbeddedDriver;
 import dev.tutti.aeron.wire.Timing;
+import dev.tutti.shared.Until;
 import dev.tutti.store.JobToken;
 import io.aeron.Aeron;
 import io.aeron.Publication;
@@ -31,8 +32,6 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.concurrent.locks.LockSupport;
-import java.util.function.BooleanSupplier;
 import java.util.stream.Stream;
 import org.agrona.ExpandableArrayBuffer;
 import org.agrona.concurrent.UnsafeBuffer;
@@ -70,14 +69,6 @@ class ClusterStrangersTest {
         options().withDirectory(directory),
         Long.MAX_VALUE,
         mostClients);
-  }
-
-  private static void await(BooleanSupplier condition) {
-    long deadline = System.nanoTime() + LONG.toNanos();
-    while (!condition.getAsBoolean()) {
-      assertThat(System.nanoTime()).isLessThan(deadline);
-      LockSupport.parkNanos(1_000_000);
-    }
   }
 
   /** Opens clients, each with a session of its own, since their leases differ. */
@@ -125,7 +116,7 @@ class ClusterStrangersTest {
           .hasMessageContaining(why);
       assertThat(lines.has("refuses a client: " + why)).isTrue();
       clients.removeLast().close();
-      await(() -> clients.getFirst().check(List.of("count")) && reopens(clients));
+      Until.holds(() -> clients.getFirst().check(List.of("count")) && reopens(clients));
       close(clients);
     }
   }
@@ -145,13 +136,13 @@ class ClusterStrangersTest {
             aeron.addPublication(
                 "aeron:udp?term-length=64k|endpoint=" + member,
                 AeronCluster.Configuration.ingressStreamId())) {
-      await(server::isLeader);
+      Until.holds(server::isLeader);
       for (int i = 0; i <= 640; i++) {
         ExpandableArrayBuffer request = new ExpandableArrayBuffer();
         int length = request(request, i, options.token());
-        await(() -> requests.offer(request, 0, length) > 0);
+        Until.holds(() -> requests.offer(request, 0, length) > 0);
       }
-      await(() -> lines.has("refused 1 sessions: it has as many as it allows (640)"));
+      Until.holds(() -> lines.has("refused 1 sessions: it has as many as it allows (640)"));
       assertThatThrownBy(
               () -> new AeronClusterStore(member, options.withTimeout(Duration.ofSeconds(1))))
           .isInstanceOf(StoreException.class)
@@ -212,12 +203,12 @@ class ClusterStrangersTest {
     try (AeronClusterServer server = start(2);
         LogLines lines = new LogLines(AeronStore.class);
         DatagramSocket socket = new DatagramSocket()) {
-      await(server::isLeader);
+      Until.holds(server::isLeader);
       for (int template : new int[] {3, 8}) {
         byte[] setup = setup(template, 65_536);
         byte[] message = announcing(template, Integer.MAX_VALUE - 8);
         String ignored = "from /127.0.0.1:%d".formatted(socket.getLocalPort());
-        await(
+        Until.holds(
             () -> {
               send(socket, packet(setup));
               send(socket, packet(message));
@@ -248,13 +239,13 @@ class ClusterStrangersTest {
         LogLines lines = new LogLines(AeronStore.class);
         LogLines errors = new LogLines(AeronClusterServer.class);
         DatagramSocket socket = new DatagramSocket()) {
-      await(server::isLeader);
-      await(() -> isRead(socket, session));
+      Until.holds(server::isLeader);
+      Until.holds(() -> isRead(socket, session));
       send(socket, packet(request));
       send(socket, packet(changing));
       send(socket, packet(frame(session, 0, 64, 0)));
       send(socket, packet(announcing(3, 1000)));
-      await(() -> lines.has("announces more bytes than it has"));
+      Until.holds(() -> lines.has("announces more bytes than it has"));
       try (AeronClusterStore client = new AeronClusterStore(member, options())) {
         assertThat(client.add("count", 1)).isEqualTo(1);
       }
@@ -277,15 +268,15 @@ class ClusterStrangersTest {
     int bytes = 1280;
     try (AeronClusterServer server = start(2);
         DatagramSocket socket = new DatagramSocket()) {
-      await(server::isLeader);
-      await(() -> isRead(socket, session));
+      Until.holds(server::isLeader);
+      Until.holds(() -> isRead(socket, session));
       byte[] second = frame(session, bytes, bytes, 0);
-      await(() -> answer(socket, second).equals(new Answer(NAK, session, 0, 2 * bytes)));
+      Until.holds(() -> answer(socket, second).equals(new Answer(NAK, session, 0, 2 * bytes)));
       for (int i = 0; i < 9; i++) {
         send(socket, packet(frame(session, i * bytes, bytes, 0)));
       }
       byte[] again = frame(session, 0, bytes, 0);
-      await(() -> answer(socket, again).isReadBeyond(bytes));
+      Until.holds(() -> answer(socket, again).isReadBeyond(bytes));
     }
   }
 
@@ -367,10 +358,10 @@ class ClusterStrangersTest {
     try (AeronClusterServer server = start(2);
         LogLines lines = new LogLines(AeronStore.class);
         DatagramSocket socket = new DatagramSocket()) {
-      await(server::isLeader);
+      Until.holds(server::isLeader);
       DatagramPacket packet = packet(setup(7, LONG_TERM));
       String ignored = "its terms have %d bytes, more than the 65536".formatted(LONG_TERM);
-      await(
+      Until.holds(
           () -> {
             send(socket, packet);
             return lines.has(ignored);
@@ -385,10 +376,10 @@ class ClusterStrangersTest {
     try (AeronClusterServer server = start(2);
         LogLines lines = new LogLines(AeronStore.class);
         DatagramSocket socket = new DatagramSocket()) {
-      await(server::isLeader);
+      Until.holds(server::isLeader);
       DatagramPacket packet = packet(setup(7, 65536, termOffset));
       String ignored = "no frame begins at byte %d of a term".formatted(termOffset);
-      await(
+      Until.holds(
           () -> {
             send(socket, packet);
             return lines.has(ignored);
@@ -410,7 +401,7 @@ class ClusterStrangersTest {
     try (AeronClusterServer server = start(2);
         EmbeddedDriver driver = EmbeddedDriver.start(elsewhere, "", timing, 4);
         Aeron aeron = EmbeddedDriver.connect(driver.path(), timing)) {
-      await(server::isLeader);
+      Until.holds(server::isLeader);
       AeronCluster.Context context =
           new AeronCluster.Context()
               .aeron(aeron)

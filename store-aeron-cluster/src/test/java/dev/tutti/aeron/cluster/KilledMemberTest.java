@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.aeron.AeronStoreOptions;
 import dev.tutti.aeron.StoreChild;
+import dev.tutti.shared.Until;
 import dev.tutti.store.JobToken;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
@@ -133,12 +134,11 @@ class KilledMemberTest {
 
     void awaitMore(int more) throws Exception {
       long goal = added.get() + more;
-      long deadline = System.nanoTime() + LONG.toNanos();
-      while (added.get() < goal) {
-        assertThat(thread).isNotDone();
-        assertThat(System.nanoTime()).isLessThan(deadline);
-        TimeUnit.MILLISECONDS.sleep(1);
-      }
+      Until.holds(
+          () -> {
+            assertThat(thread).isNotDone();
+            return added.get() >= goal;
+          });
     }
 
     long stop() throws Exception {

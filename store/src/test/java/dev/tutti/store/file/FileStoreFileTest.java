@@ -412,7 +412,7 @@ class FileStoreFileTest {
             .isInstanceOf(StoreSilentException.class)
             .hasMessageContaining("other processes hold the lock of file " + file);
         assertThat(Duration.ofNanos(System.nanoTime() - start))
-            .isBetween(Duration.ofMillis(1200), Duration.ofSeconds(30));
+            .isGreaterThanOrEqualTo(Duration.ofMillis(1200));
       } finally {
         // Killed, it would leave a shell that holds the lock for a moment.
         holder.outputWriter().close();
