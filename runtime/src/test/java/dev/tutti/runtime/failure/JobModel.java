@@ -3,12 +3,8 @@ package dev.tutti.runtime.failure;
 import dev.tutti.OpType;
 import dev.tutti.runtime.failure.FailureEvent.Kind;
 import dev.tutti.runtime.operation.RankProgress;
-import dev.tutti.runtime.operation.RankProgress.Issued;
-import dev.tutti.runtime.operation.RankProgress.Pending;
 import java.time.Duration;
 import java.util.ArrayList;
-import java.util.Arrays;
-import java.util.Collections;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
@@ -32,53 +28,8 @@ final class JobModel {
    * their number is limited.
    */
   static final AnswerTimes TIMES = new AnswerTimes(Duration.ofNanos(100));
-  private static final String GROUP = "0";
+  static final String GROUP = "0";
   private static final int MOST_ENTRIES = 64;
-
-  /** What a rank may answer to those who ask where it stands. */
-  private static final class Said {
-    static final Said IN_SET_UP = new Said(1, RankProgress.ofSetUp(GROUP));
-    static final Said ABSENT = new Said(2, RankProgress.ofCalls(List.of(), List.of()));
-    static final Said CALLED = ofCall(3, OpType.BARRIER, -1);
-    static final Said CALLED_OTHER = ofCall(4, OpType.BROADCAST, 0);
-    static final Said RECEIVES = new Said(5, ABSENT.progress);
-    static final Said CLOSED =
-        new Said(
-            6,
-            new RankProgress(
-                true, 0, "", "", "", Map.of(), Map.of(), List.of(), List.of(), List.of()));
-
-    final int code;
-    private final RankProgress progress;
-
-    private Said(int code, RankProgress progress) {
-      this.code = code;
-      this.progress = progress;
-    }
-
-    private static Said ofCall(int code, OpType type, int root) {
-      return new Said(
-          code,
-          RankProgress.ofCalls(List.of(new Issued(type, 1, "", "", -1, root, "")), List.of()));
-    }
-
-    /** Returns the answer of one of the ranks, each of which receives from the next one. */
-    RankProgress by(int rank, int size) {
-      return this != RECEIVES
-          ? progress
-          : new RankProgress(
-              false,
-              0,
-              "",
-              "",
-              "",
-              Map.of(),
-              Map.of(),
-              List.of(new Pending(OpType.RECV, 1, (rank + 1) % size, 0)),
-              List.of(),
-              List.of());
-    }
-  }
 
   /**
    * What the ranks wait for: one collective, of which some may call another, or in which they ask
@@ -158,172 +109,34 @@ final class JobModel {
     }
   }
 
-  /** A rank, and what its threads are about to do. */
-  private static final class Rank {
-    KnownSteps.Stepped known;
-    boolean isCrashed;
-    boolean isCutOff;
-    boolean isAway;
-    boolean isOdd;
-    boolean isFailing;
-    boolean hasLostServer;
-    boolean isJoined;
-    boolean isOpen;
-    boolean hasLeft;
-    boolean hasWill;
-    boolean probes;
-    long explainBy;
-    boolean isExplained;
-    long says;
-    JobOutput.@Nullable Find find;
-    long findBy;
-    JobOutput.@Nullable Adopt adopt;
-    long adoptBy;
-    JobOutput.@Nullable Tell tell;
-    long pausedSince = -1;
-    long lost;
-    long stoodStillUntil = Long.MIN_VALUE;
-    int read;
-
-    /** How many entries the store had sent before it stood still. */
-    int sent;
-
-    JobOutput.@Nullable Append append;
-    @Nullable JobInput reply;
-    boolean answers;
-    long collectLimit;
-    @Nullable Evidence collect;
-    long collectBy;
-    @Nullable Evidence lookUp;
-    long settleBy;
-    @Nullable Evidence settled;
-    @Nullable AgreedFailure verdict;
-
-    /** The hash of all this; 0 until somebody asks for it. */
-    long hash;
-
-    Rank(KnownSteps.Stepped known) {
-      this.known = known;
-    }
-
-    Rank(Rank other) {
-      known = other.known;
-      isCrashed = other.isCrashed;
-      isCutOff = other.isCutOff;
-      isAway = other.isAway;
-      isOdd = other.isOdd;
-      isFailing = other.isFailing;
-      hasLostServer = other.hasLostServer;
-      isJoined = other.isJoined;
-      isOpen = other.isOpen;
-      hasLeft = other.hasLeft;
-      hasWill = other.hasWill;
-      probes = other.probes;
-      explainBy = other.explainBy;
-      isExplained = other.isExplained;
-      says = other.says;
-      find = other.find;
-      findBy = other.findBy;
-      adopt = other.adopt;
-      adoptBy = other.adoptBy;
-      tell = other.tell;
-      sent = other.sent;
-      pausedSince = other.pausedSince;
-      lost = other.lost;
-      stoodStillUntil = other.stoodStillUntil;
-      read = other.read;
-      append = other.append;
-      reply = other.reply;
-      answers = other.answers;
-      collectLimit = other.collectLimit;
-      collect = other.collect;
-      collectBy = other.collectBy;
-      lookUp = other.lookUp;
-      settleBy = other.settleBy;
-      settled = other.settled;
-      verdict = other.verdict;
-    }
-
-    boolean runs() {
-      return !isCrashed && pausedSince < 0;
-    }
-
-    long hash() {
-      if (hash == 0) {
-        StateHash all = new StateHash();
-        addTo(all);
-        hash = all.value();
-      }
-      return hash;
-    }
-
-    private void addTo(StateHash all) {
-      if (isCrashed) {
-        all.add(hasWill ? 1 : 0);
-        return;
-      }
-      all.add(
-          (isCutOff ? 1 : 0)
-              + (isAway ? 2 : 0)
-              + (isOdd ? 4 : 0)
-              + (isFailing ? 8 : 0)
-              + (hasLostServer ? 16 : 0)
-              + (answers ? 32 : 0)
-              + (settled != null && settled.alone() ? 64 : 0)
-              + (isJoined ? 128 : 0)
-              + (isOpen ? 256 : 0)
-              + (hasLeft ? 512 : 0)
-              + (probes ? 1024 : 0)
-              + (read < sent ? 2048 : 0)
-              + (isExplained ? 4096 : 0));
-      all.add(isExplained ? 0 : explainBy);
-      all.add(says);
-      all.add(find == null ? 0 : findBy);
-      all.add(adopt == null ? 0 : adoptBy);
-      all.add(tell == null ? 0 : tell.number());
-      all.add(verdict == null ? settleBy : -5 - verdict.failedRank());
-      all.add(pausedSince);
-      all.add(lost);
-      all.add(stoodStillUntil);
-      all.add(read);
-      all.add(append);
-      all.add(reply);
-      all.add(collect);
-      all.add(collect == null ? 0 : collectLimit);
-      all.add(collect == null || answers ? 0 : collectBy);
-      all.add(lookUp);
-      all.add(known.hash());
-    }
-  }
-
-  private final Rank[] ranks;
+  final ModelRank[] ranks;
   private final KnownSteps steps;
 
   /** What each rank published; shared with other states. */
-  private @Nullable Said[] published;
+  @Nullable Said[] published;
 
   /**
    * For each question, by its place in the log, what each rank has answered, one bit each; shared
    * with other states.
    */
-  private long[] said;
+  long[] said;
 
   /** The questions, by their places in the log, whose findings are in the store, one bit each. */
-  private long told;
+  long told;
 
   /** The entries; shared with other states. */
-  private List<LogEntry> log;
+  List<LogEntry> log;
 
   private long logHash;
-  private final Wait wait;
-  private final int server;
-  private int faultsLeft;
+  final Wait wait;
+  final int server;
+  int faultsLeft;
 
   /** The ranks to which something happened, one bit each. */
-  private int faulty;
+  int faulty;
 
   /** Whether nothing has happened but that ranks called something else. */
-  private boolean allAnswer = true;
+  boolean allAnswer = true;
 
   private long now;
 
@@ -340,12 +153,12 @@ final class JobModel {
     steps = new KnownSteps();
     said = new long[MOST_ENTRIES];
     log = List.of();
-    ranks = new Rank[size];
+    ranks = new ModelRank[size];
     published = new Said[size];
     this.server = server;
     faultsLeft = faults;
     for (int r = 0; r < size; r++) {
-      ranks[r] = new Rank(KnownSteps.first(new JobState(r, server, TIMES, 0)));
+      ranks[r] = new ModelRank(KnownSteps.first(new JobState(r, server, TIMES, 0)));
       if (wait != Wait.SET_UP) {
         join(r, true);
       }
@@ -389,232 +202,28 @@ final class JobModel {
     for (Said said : published) {
       all.add(said == null ? 0 : said.code);
     }
-    for (Rank rank : ranks) {
+    for (ModelRank rank : ranks) {
       all.add(rank.hash());
     }
     return all.value();
   }
 
-  /**
-   * Returns what may happen next. What one rank learns does not depend on what the others do next,
-   * nor they on it, so that if a rank can learn something, only its own actions are returned: the
-   * other orders lead to the same states.
-   */
-  List<Action> actions() {
-    List<Action> next = new ArrayList<>();
-    for (int r = 0; r < ranks.length; r++) {
-      List<Action> own = new ArrayList<>();
-      addSteps(r, own);
-      if (isAnyLocal(own)) {
-        addSurprises(r, own);
-        if (server >= 0 && server != r) {
-          // The end or a pause of the server does concern a rank that reads from the store.
-          addSurprises(server, own);
-        }
-        return own;
-      }
-      next.addAll(own);
-    }
-    boolean isQuiet = next.isEmpty();
-    for (int r = 0; r < ranks.length; r++) {
-      addSurprises(r, next);
-    }
-    if (isQuiet && nextTime() != Long.MAX_VALUE) {
-      next.add(new Action(Step.PASS_TIME, -1));
-    }
-    return next;
-  }
-
-  private boolean isAnyLocal(List<Action> actions) {
-    for (Action action : actions) {
-      if (isLocal(action)) {
-        return true;
-      }
-    }
-    return false;
-  }
-
-  private boolean isLocal(Action action) {
-    return switch (action.kind) {
-      case WILL, READ, REPLY, LOOK_UP, TICK -> true;
-      case COLLECT -> {
-        Rank rank = ranks[action.rank];
-        yield !reachesStore(rank) || collected(rank.collect).silent().isEmpty();
-      }
-      default -> false;
-    };
-  }
-
-  private boolean reachesStore(Rank rank) {
+  boolean reachesStore(ModelRank rank) {
     return !rank.isCutOff && (server < 0 || !ranks[server].isCrashed);
   }
 
-  private boolean isStoreSilent() {
+  boolean isStoreSilent() {
     return server >= 0 && !ranks[server].isCrashed && ranks[server].pausedSince >= 0;
   }
 
-  /** Adds what a rank does by itself at this time. */
-  private void addSteps(int r, List<Action> to) {
-    Rank rank = ranks[r];
-    boolean answers = !isStoreSilent();
-    if (rank.hasWill && answers && !ranks[server].isCrashed) {
-      to.add(new Action(Step.WILL, r));
-    }
-    if (!rank.runs()) {
-      return;
-    }
-    if (wait == Wait.SET_UP && !rank.isJoined && !rank.isAway) {
-      to.add(new Action(Step.JOIN, r));
-    }
-    // What the store sent before it stood still has come; the next entry must be asked for.
-    if (rank.read < log.size() && reachesStore(rank) && (answers || rank.read < rank.sent)) {
-      to.add(new Action(Step.READ, r));
-    }
-    if (answers) {
-      addAnswers(r, to);
-    }
-    if (rank.probes && answers) {
-      to.add(new Action(Step.PROBE, r));
-    }
-    if (rank.append != null && answers) {
-      to.add(new Action(Step.STORE, r));
-    }
-    if (rank.reply != null) {
-      to.add(new Action(Step.REPLY, r));
-    }
-    if (rank.answers && answers) {
-      to.add(new Action(Step.ANSWER, r));
-    }
-    if (rank.collect != null
-        && !rank.answers
-        && answers
-        && (!reachesStore(rank)
-            || running(rank) >= rank.collectBy
-            || collected(rank.collect).silent().isEmpty())) {
-      to.add(new Action(Step.COLLECT, r));
-    }
-    if (rank.lookUp != null && answers) {
-      to.add(new Action(Step.LOOK_UP, r));
-    }
-    if (rank.known.nextLimit() <= running(rank)) {
-      to.add(new Action(Step.TICK, r));
-    }
-  }
-
-  /** Adds what a rank does for questions. */
-  private void addAnswers(int r, List<Action> to) {
-    Rank rank = ranks[r];
-    if (rank.says > 0) {
-      to.add(new Action(Step.SAY, r));
-    }
-    if (rank.find != null
-        && (!reachesStore(rank)
-            || running(rank) >= rank.findBy
-            || said[(int) rank.find.number()] == (1L << ranks.length) - 1)) {
-      to.add(new Action(Step.FIND, r));
-    }
-    if (rank.adopt != null
-        && (!reachesStore(rank)
-            || running(rank) >= rank.adoptBy
-            || (told & 1L << rank.adopt.number()) != 0)) {
-      to.add(new Action(Step.ADOPT, r));
-    }
-    if (rank.tell != null) {
-      to.add(new Action(Step.TELL, r));
-    }
-  }
-
-  /** Adds what may happen at any time. */
-  private void addSurprises(int r, List<Action> to) {
-    Rank rank = ranks[r];
-    if (rank.isCrashed) {
-      return;
-    }
-    if (rank.pausedSince >= 0) {
-      to.add(new Action(Step.RESUME, r));
-      return;
-    }
-    if (server >= 0 && ranks[server].isCrashed && !rank.hasLostServer) {
-      to.add(new Action(Step.LOSE_SERVER, r));
-    }
-    if (!rank.isFailing && !rank.hasLeft && rank.isJoined) {
-      addFailures(r, to);
-    }
-    if (wait == Wait.SLOW && rank.explainBy == 0 && !rank.isFailing && !rank.hasLeft) {
-      to.add(new Action(Step.QUESTION, r));
-    }
-    // Before the first fault, ranks that do not serve the store are alike.
-    boolean isUnlike = faulty != 0 || r <= Math.max(0, server + 1);
-    if (faultsLeft > 0 && isUnlike) {
-      for (Fault fault : Fault.values()) {
-        if (maySuffer(rank, fault)) {
-          to.add(new Action(Step.FAULT, r, -1, fault));
-        }
-      }
-    }
-  }
-
-  /** Adds how a rank may find that something is wrong. */
-  private void addFailures(int r, List<Action> to) {
-    Rank rank = ranks[r];
-    boolean isCalling = !rank.isOpen || !rank.isAway;
-    if (faulty != 0 && isCalling) {
-      to.add(new Action(Step.TIME_OUT, r));
-      for (int peer = 0; peer < ranks.length; peer++) {
-        if (peer != r && isFaulty(peer)) {
-          to.add(new Action(Step.TIME_OUT, r, peer, null));
-        }
-      }
-    }
-    if (isCalling && Arrays.stream(ranks).anyMatch(each -> each.isOdd)) {
-      to.add(new Action(Step.MISMATCH, r));
-    }
-    for (int peer = 0; peer < ranks.length; peer++) {
-      // A rank whose set-up fails ends its connections before it says why.
-      boolean gaveUp = !rank.isOpen && ranks[peer].isFailing && !ranks[peer].isOpen;
-      if (ranks[peer].isCrashed || gaveUp) {
-        to.add(new Action(Step.LOSE_PEER, r, peer, null));
-      }
-    }
-    if (!rank.isOpen && Arrays.stream(ranks).allMatch(JobModel::isConnected)) {
-      to.add(new Action(Step.OPEN, r));
-    }
-  }
-
-  private static boolean isConnected(Rank rank) {
-    return rank.isJoined && !rank.isCrashed && (rank.isOpen || !rank.isFailing);
-  }
-
-  private boolean maySuffer(Rank rank, Fault fault) {
-    if (rank.hasLeft && (server < 0 || !rank.equals(ranks[server]))) {
-      return false;
-    }
-    return switch (fault) {
-      case CRASH, PAUSE, CUT_OFF -> true;
-      case ABORT -> !rank.isFailing && rank.isJoined && !rank.hasLeft;
-      case CLOSE ->
-          rank.isOpen && !rank.isFailing && !rank.hasLeft && wait != Wait.MESSAGES && !rank.isOdd;
-      case STAY_AWAY ->
-          !rank.isFailing && !rank.isOdd && !rank.hasLeft && rank.isJoined == rank.isOpen;
-      case CALL_OTHER ->
-          !rank.isFailing && !rank.isAway && wait == Wait.MISMATCH && mayOneMoreBeOdd();
-    };
-  }
-
-  /** Tells whether those that call something else are not more than half of the ranks. */
-  private boolean mayOneMoreBeOdd() {
-    long odd = Arrays.stream(ranks).filter(each -> each.isOdd).count();
-    return 2 * (odd + 1) <= ranks.length;
-  }
-
-  private long running(Rank rank) {
+  long running(ModelRank rank) {
     return now - rank.lost;
   }
 
-  private long nextTime() {
+  long nextTime() {
     long next = Long.MAX_VALUE;
     boolean isPaused = false;
-    for (Rank rank : ranks) {
+    for (ModelRank rank : ranks) {
       isPaused |= rank.pausedSince >= 0 && now - rank.pausedSince <= 300;
       if (rank.runs()) {
         long limit = rank.known.nextLimit();
@@ -636,6 +245,11 @@ final class JobModel {
     return limit > now ? Math.min(next, limit) : next;
   }
 
+  /** Returns what may happen next. */
+  List<Action> actions() {
+    return new PossibleActions(this).all();
+  }
+
   /** Returns the state after an action. */
   JobModel after(Action action) {
     JobModel next = new JobModel(this);
@@ -649,7 +263,7 @@ final class JobModel {
       return;
     }
     int r = action.rank;
-    Rank rank = own(r);
+    ModelRank rank = own(r);
     switch (action.kind) {
       case FAULT -> suffer(r, Objects.requireNonNull(action.fault));
       case READ -> {
@@ -747,7 +361,7 @@ final class JobModel {
   }
 
   private void answer(int r) {
-    Rank rank = ranks[r];
+    ModelRank rank = ranks[r];
     if (reachesStore(rank)) {
       publish(r, standing(r));
     }
@@ -761,13 +375,13 @@ final class JobModel {
   }
 
   /** Returns a rank that no other state shares. */
-  private Rank own(int r) {
-    ranks[r] = new Rank(ranks[r]);
+  private ModelRank own(int r) {
+    ranks[r] = ranks[r].copy();
     return ranks[r];
   }
 
   private void suffer(int r, Fault fault) {
-    Rank rank = ranks[r];
+    ModelRank rank = ranks[r];
     faultsLeft--;
     allAnswer &= fault == Fault.CALL_OTHER;
     faulty |= 1 << r;
@@ -804,7 +418,7 @@ final class JobModel {
 
   /** Ends the call of a rank whose store is gone. */
   private void loseStore(int r) {
-    Rank rank = r == server ? ranks[r] : own(r);
+    ModelRank rank = r == server ? ranks[r] : own(r);
     if (rank.append != null) {
       rank.append = null;
       rank.reply = new JobInput.Unwritten();
@@ -821,7 +435,7 @@ final class JobModel {
     }
   }
 
-  private boolean isFaulty(int r) {
+  boolean isFaulty(int r) {
     return r >= 0 && (faulty & 1 << r) != 0;
   }
 
@@ -843,7 +457,7 @@ final class JobModel {
   }
 
   private void fail(int r, Kind kind, int failedRank) {
-    Rank rank = ranks[r];
+    ModelRank rank = ranks[r];
     rank.isFailing = true;
     if (!rank.isOpen) {
       failSetUp(r, kind == Kind.ABORTED ? Kind.FAILED : kind, failedRank);
@@ -870,7 +484,7 @@ final class JobModel {
     offer(r, mayBeExplained ? new JobInput.PeerGone(event) : new JobInput.Failed(event));
   }
 
-  private void store(Rank rank) {
+  private void store(ModelRank rank) {
     JobOutput.Append append = rank.append;
     rank.append = null;
     int number = (int) append.number();
@@ -912,7 +526,7 @@ final class JobModel {
     logHash = hash.value();
   }
 
-  private Evidence collected(Evidence known) {
+  Evidence collected(Evidence known) {
     int code = 0;
     for (Said said : published) {
       code = 8 * code + (said == null ? 0 : said.code);
@@ -939,13 +553,13 @@ final class JobModel {
   }
 
   private List<JobOutput> step(int r, boolean stoodStill, JobInput input) {
-    Rank rank = ranks[r];
+    ModelRank rank = ranks[r];
     rank.known = steps.after(rank.known, r, running(rank), stoodStill, input);
     return rank.known.outputs();
   }
 
   private void offer(int r, JobInput input) {
-    Rank rank = ranks[r];
+    ModelRank rank = ranks[r];
     boolean stoodStill = now < rank.stoodStillUntil;
     boolean leaves = false;
     for (JobOutput output : step(r, stoodStill, input)) {
@@ -1001,7 +615,7 @@ final class JobModel {
     }
   }
 
-  private void require(boolean holds, String what) {
+  static void require(boolean holds, String what) {
     if (!holds) {
       throw new Violation(what);
     }
@@ -1009,69 +623,14 @@ final class JobModel {
 
   /** Checks what holds once nothing more can happen. */
   void checkEnd() {
-    AgreedFailure agreed = null;
-    for (int r = 0; r < ranks.length; r++) {
-      Rank rank = ranks[r];
-      AgreedFailure verdict = rank.verdict;
-      if (rank.isCrashed) {
-        continue;
-      }
-      require(rank.isFailing == (verdict != null), "rank " + r + " waits for ever");
-      require(rank.explainBy == 0 || rank.isExplained || rank.hasLeft, "a question has no answer");
-      if (verdict == null) {
-        continue;
-      }
-      int blamed = verdict.failedRank();
-      // A rank that is cut off cannot know that it is, and takes the server for silent.
-      boolean mayBlame = isFaulty(blamed) || (rank.isCutOff && blamed == server);
-      require(blamed < 0 || mayBlame, "rank " + r + " blames " + verdict);
-      FailureEvent event = verdict.event();
-      boolean isOfWait = event.kind() == Kind.TIMEOUT && event.failedRank() != event.reporter();
-      if (rank.settled.alone()) {
-        require(
-            !isOfWait
-                || rank.settled.paused()
-                || server < 0
-                || server == event.reporter()
-                || blamed == server,
-            "rank " + r + " does not name the server of a silent store");
-        require(
-            rank.isCutOff || isFaulty(server),
-            "rank " + r + " decides alone though the store answers");
-      } else {
-        require(
-            event.kind() != Kind.MISMATCH
-                || !allAnswer
-                || soleOddRank() < 0
-                || blamed == soleOddRank(),
-            "the rank that called something else is not named");
-        boolean isAnyAbsent =
-            event.sequence() > 0 && Arrays.asList(published).contains(Said.ABSENT);
-        require(
-            !isOfWait || !isAnyAbsent || blamed >= 0, "nobody is named though a rank is absent");
-        require(
-            agreed == null || agreed.failedRank() == blamed,
-            "ranks disagree: " + agreed + " and " + verdict);
-        agreed = verdict;
-      }
-    }
-  }
-
-  /** Returns the rank whose call all others can tell from their own, or -1. */
-  private int soleOddRank() {
-    List<@Nullable Said> said = Arrays.asList(published);
-    int odd = said.indexOf(Said.CALLED_OTHER);
-    boolean isSole =
-        odd == said.lastIndexOf(Said.CALLED_OTHER)
-            && 2 * Collections.frequency(said, Said.CALLED) > ranks.length;
-    return isSole ? odd : -1;
+    new EndCheck(this).run();
   }
 
   @Override
   public String toString() {
     StringBuilder text = new StringBuilder("at " + now + ", log " + log);
     for (int r = 0; r < ranks.length; r++) {
-      Rank rank = ranks[r];
+      ModelRank rank = ranks[r];
       text.append("\n  rank ").append(r).append(": ").append(rank.verdict);
       text.append(" by ").append(rank.settled);
     }
