@@ -57,7 +57,7 @@ class JobViewTest {
   }
 
   private static Issued call(long sequence, long elements) {
-    return new Issued(OpType.ALL_REDUCE, sequence, "SUM", "float32", elements, -1);
+    return new Issued(OpType.ALL_REDUCE, sequence, "SUM", "float32", elements, -1, "");
   }
 
   private JobVerdict verdict() {
