@@ -7,6 +7,7 @@ import dev.tutti.checkpoint.Contents.Section;
 import dev.tutti.checkpoint.Contents.Value;
 import dev.tutti.checkpoint.folder.CheckpointFolder;
 import dev.tutti.checkpoint.folder.Piece;
+import dev.tutti.checkpoint.folder.PieceBatch;
 import dev.tutti.checkpoint.folder.PieceReader;
 import dev.tutti.checkpoint.folder.PieceStream;
 import dev.tutti.checkpoint.format.Json;
@@ -221,10 +222,11 @@ final class LoadRun {
   private void readOwn(PieceReader reader, LoadPlan plan) throws IOException {
     List<Piece> pieces = new ArrayList<>(plan.own.pieces());
     Collections.rotate(pieces, -(int) ((long) pieces.size() * group.rank() / group.size()));
-    try (PieceStream stream = new PieceStream(reader, pieces)) {
-      for (Piece piece : pieces) {
+    List<PieceBatch> batches = PieceBatch.of(reader, pieces);
+    try (PieceStream stream = new PieceStream(reader, batches)) {
+      for (PieceBatch batch : batches) {
         MemorySegment memory = stream.next();
-        plan.own.deliver(piece, memory.asSlice(0, reader.length(piece)));
+        batch.forEach(memory, plan.own::deliver);
         stream.use(memory);
       }
     }

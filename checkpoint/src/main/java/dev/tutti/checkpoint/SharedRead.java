@@ -3,7 +3,7 @@ package dev.tutti.checkpoint;
 import dev.tutti.DType;
 import dev.tutti.ProcessGroup;
 import dev.tutti.Tensor;
-import dev.tutti.checkpoint.folder.Piece;
+import dev.tutti.checkpoint.folder.PieceBatch;
 import dev.tutti.checkpoint.folder.PieceReader;
 import dev.tutti.checkpoint.folder.PieceStream;
 import java.io.IOException;
@@ -14,12 +14,12 @@ import java.util.concurrent.CompletableFuture;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A read of what all ranks need: each piece is read by one of them, which broadcasts it. Storage
+ * A read of what all ranks need: each batch is read by one of them, which broadcasts it. Storage
  * gives each byte once, however many ranks there are.
  */
 final class SharedRead {
   /*
-   * While a piece is copied to its tensors, the next one is broadcast, and threads of the stream
+   * While a batch is copied to its tensors, the next one is broadcast, and threads of the stream
    * read those after it. A rank that fails takes part in all further broadcasts, so that no other
    * rank waits for it; all ranks then fail together.
    */
@@ -27,16 +27,16 @@ final class SharedRead {
   private final Agreement agreement;
   private final PieceReader reader;
   private final Reads reads;
-  private final List<Piece> pieces;
+  private final List<PieceBatch> batches;
 
-  /** Memory for pieces of other ranks, of which one is broadcast while the other is copied. */
+  /** Memory for batches of other ranks, of which one is broadcast while the other is copied. */
   private final List<MemorySegment> received = new ArrayList<>();
 
   private @Nullable Throwable failure;
 
-  /** A piece on its way: its memory, which may be longer, and the broadcast. */
+  /** A batch on its way: its memory, which may be longer, and the broadcast. */
   private record Delivery(
-      Piece piece, MemorySegment memory, boolean isRead, CompletableFuture<Void> broadcast) {}
+      PieceBatch batch, MemorySegment memory, boolean isRead, CompletableFuture<Void> broadcast) {}
 
   /**
    * Creates a read.
@@ -48,22 +48,22 @@ final class SharedRead {
     this.agreement = agreement;
     this.reader = reader;
     this.reads = reads;
-    pieces = reads.pieces();
-    long longest = pieces.stream().mapToLong(reader::length).max().orElse(0);
-    for (int i = 0; i < Math.min(2, pieces.size()); i++) {
+    batches = PieceBatch.of(reader, reads.pieces());
+    long longest = PieceBatch.longest(batches);
+    for (int i = 0; i < Math.min(2, batches.size()); i++) {
       received.add(PieceStream.memory(longest));
     }
   }
 
-  /** Reads all pieces and copies them to their tensors. All ranks call it. */
+  /** Reads all batches and copies them to their tensors. All ranks call it. */
   void run(String what) throws IOException {
-    List<Piece> own = new ArrayList<>();
-    for (int i = group.rank(); i < pieces.size(); i += group.size()) {
-      own.add(pieces.get(i));
+    List<PieceBatch> own = new ArrayList<>();
+    for (int i = group.rank(); i < batches.size(); i += group.size()) {
+      own.add(batches.get(i));
     }
     try (PieceStream stream = new PieceStream(reader, own)) {
       Delivery before = null;
-      for (int i = 0; i < pieces.size(); i++) {
+      for (int i = 0; i < batches.size(); i++) {
         Delivery next = begin(stream, i);
         end(what, stream, before);
         before = next;
@@ -78,9 +78,9 @@ final class SharedRead {
     }
   }
 
-  /** Begins to broadcast a piece, which this rank reads if it is its turn. */
+  /** Begins to broadcast a batch, which this rank reads if it is its turn. */
   private Delivery begin(PieceStream stream, int number) {
-    Piece piece = pieces.get(number);
+    PieceBatch batch = batches.get(number);
     int root = number % group.size();
     MemorySegment memory = received.get(number % received.size());
     boolean isRead = false;
@@ -92,11 +92,11 @@ final class SharedRead {
         failure = e;
       }
     }
-    Tensor bytes = Tensor.wrap(memory, DType.UINT8, reader.length(piece));
-    return new Delivery(piece, memory, isRead, agreement.start(() -> group.broadcast(bytes, root)));
+    Tensor bytes = Tensor.wrap(memory, DType.UINT8, batch.byteSize());
+    return new Delivery(batch, memory, isRead, agreement.start(() -> group.broadcast(bytes, root)));
   }
 
-  /** Waits for a broadcast, and copies the piece to its tensors. */
+  /** Waits for a broadcast, and copies the batch to its tensors. */
   private void end(String what, PieceStream stream, @Nullable Delivery delivery) {
     if (delivery == null) {
       return;
@@ -104,7 +104,7 @@ final class SharedRead {
     agreement.await(what, delivery.broadcast);
     if (failure == null) {
       try {
-        reads.deliver(delivery.piece, delivery.memory.asSlice(0, reader.length(delivery.piece)));
+        delivery.batch.forEach(delivery.memory, reads::deliver);
       } catch (RuntimeException | Error e) {
         failure = e;
       }

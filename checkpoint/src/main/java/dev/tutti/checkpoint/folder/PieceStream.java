@@ -17,17 +17,17 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 
 /**
- * Checked pieces of files in a given order, which two threads read ahead. One thread calls the
- * methods; an interrupt of it reaches no file.
+ * Batches of checked pieces of files in a given order, which two threads read ahead. One thread
+ * calls the methods; an interrupt of it reaches no file.
  */
 public final class PieceStream implements AutoCloseable {
   private static final int THREADS = 2;
 
-  /** How many pieces are in memory: some that are read, and some that the caller uses. */
-  private static final int AHEAD = THREADS + 2;
+  /** How many batches are in memory: one that is read, and two that the caller uses. */
+  private static final int AHEAD = 3;
 
   private final PieceReader reader;
-  private final Iterator<Piece> rest;
+  private final Iterator<PieceBatch> rest;
   private final ExecutorService threads =
       Executors.newFixedThreadPool(
           THREADS, Thread.ofPlatform().daemon().name("tutti-checkpoint-file-", 0).factory());
@@ -38,41 +38,45 @@ public final class PieceStream implements AutoCloseable {
   /**
    * Begins to read.
    *
-   * @param pieces the pieces, in the order in which {@link #next} returns them
+   * @param batches the batches, in the order in which {@link #next} returns them
    */
-  public PieceStream(PieceReader reader, List<Piece> pieces) {
+  public PieceStream(PieceReader reader, List<PieceBatch> batches) {
     this.reader = reader;
-    rest = pieces.iterator();
-    pieces.forEach(piece -> left.merge(piece.file(), 1, Integer::sum));
-    long longest = pieces.stream().mapToLong(reader::length).max().orElse(0);
-    for (int i = 0; i < Math.min(AHEAD, pieces.size()); i++) {
-      begin(memory(longest));
+    rest = batches.iterator();
+    for (PieceBatch batch : batches) {
+      batch.places().forEach(place -> left.merge(place.piece().file(), 1, Integer::sum));
+    }
+    long longest = PieceBatch.longest(batches);
+    for (int i = 0; i < Math.min(AHEAD, batches.size()); i++) {
+      use(memory(longest));
     }
   }
 
-  /** Returns memory for a piece that the system can fill directly, and that other ranks can see. */
+  /** Returns memory for a batch that the system can fill directly, and other ranks can see. */
   public static MemorySegment memory(long bytes) {
     MemorySegment memory = Tensor.allocate(DType.UINT8, bytes + Disk.ALIGNMENT).segment();
     return memory.asSlice(-memory.address() & (Disk.ALIGNMENT - 1), bytes);
   }
 
-  private void begin(MemorySegment memory) {
+  /** Reads a further batch into memory, such as {@link #next} returned. */
+  public void use(MemorySegment memory) {
     if (rest.hasNext()) {
-      Piece piece = rest.next();
-      CompletableFuture<MemorySegment> result = new CompletableFuture<>();
-      begun.add(result);
-      threads.execute(() -> read(piece, memory, result));
+      CompletableFuture<?>[] reads =
+          rest.next().places().stream()
+              .map(place -> CompletableFuture.runAsync(() -> read(place, memory), threads))
+              .toArray(CompletableFuture<?>[]::new);
+      begun.add(CompletableFuture.allOf(reads).thenApply(done -> memory));
     }
   }
 
-  private void read(Piece piece, MemorySegment memory, CompletableFuture<MemorySegment> result) {
+  private void read(PieceBatch.Place place, MemorySegment memory) {
+    int file = place.piece().file();
+    MemorySegment bytes = memory.asSlice(place.start(), place.length());
     try {
-      MemorySegment bytes = memory.asSlice(0, reader.length(piece));
-      reader.load(input(piece.file()), piece, bytes.asByteBuffer());
-      release(piece.file());
-      result.complete(memory);
-    } catch (IOException | RuntimeException | Error e) {
-      result.completeExceptionally(e);
+      reader.load(input(file), place.piece(), bytes.asByteBuffer());
+      release(file);
+    } catch (IOException e) {
+      throw new CompletionException(e);
     }
   }
 
@@ -96,9 +100,9 @@ public final class PieceStream implements AutoCloseable {
   }
 
   /**
-   * Waits for the next piece.
+   * Waits for the next batch.
    *
-   * @return memory that begins with it, until it is given to {@link #use}
+   * @return the memory that it is in, until that is given to {@link #use}
    * @throws IOException naming the file and the remedy, if it cannot be read or was changed
    */
   public MemorySegment next() throws IOException {
@@ -107,11 +111,6 @@ public final class PieceStream implements AutoCloseable {
     } catch (CompletionException e) {
       throw Pieces.unwrapped(e);
     }
-  }
-
-  /** Reads a further piece into memory that {@link #next} returned. */
-  public void use(MemorySegment memory) {
-    begin(memory);
   }
 
   /** Waits for the threads, and closes the files. */
