@@ -75,7 +75,8 @@ public final class CudaTensors {
     device.context().enter();
     PointerInfo info = device.context().driver().memory().pointerInfo(address);
     String what = "address 0x" + Long.toHexString(address);
-    if (info.kind() != PointerInfo.Kind.DEVICE && info.kind() != PointerInfo.Kind.MANAGED) {
+    if (info.kind() != PointerInfo.MemoryKind.DEVICE
+        && info.kind() != PointerInfo.MemoryKind.MANAGED) {
       throw new IllegalArgumentException(
           what + " is not memory of " + device + " but of kind " + info.kind());
     }

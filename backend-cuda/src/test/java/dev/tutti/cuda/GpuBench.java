@@ -67,8 +67,8 @@ public final class GpuBench {
     this.stream = device.currentStream();
     this.slowest = device.tensors().allocate(DType.FLOAT64, 1);
     device.context().enter();
-    this.start = driver.events().create(EventCalls.Kind.TIMING);
-    this.stop = driver.events().create(EventCalls.Kind.TIMING);
+    this.start = driver.events().create(EventCalls.Purpose.TIMING);
+    this.stop = driver.events().create(EventCalls.Purpose.TIMING);
   }
 
   /** Runs all measurements. */

@@ -57,7 +57,7 @@ public final class GpuCosts {
           launch(nothing, current.handle(), parameters);
         });
     cost("cuLaunchKernel alone, again", () -> launch(nothing, handle, parameters));
-    long event = driver.events().create(EventCalls.Kind.ORDER);
+    long event = driver.events().create(EventCalls.Purpose.ORDER);
     cost("cuEventRecord", () -> driver.events().record(event, handle));
     stream.await(Duration.ofSeconds(10));
     cost("cuEventQuery of a reached one", () -> driver.events().isReached(event));

@@ -136,8 +136,8 @@ class GpuDriverTest {
     assertThat(words.segment().get(ValueLayout.JAVA_INT, 4)).isEqualTo(77);
     device.pinned().free(words);
 
-    long start = driver.events().create(EventCalls.Kind.TIMING);
-    long end = driver.events().create(EventCalls.Kind.TIMING);
+    long start = driver.events().create(EventCalls.Purpose.TIMING);
+    long end = driver.events().create(EventCalls.Purpose.TIMING);
     driver.events().record(start, first.handle());
     driver.events().record(end, first.handle());
     await(first);
@@ -150,12 +150,12 @@ class GpuDriverTest {
   void addressesAreKnown() {
     Tensor tensor = device.tensors().allocate(DType.INT8, 3 << 20);
     PointerInfo info = driver.memory().pointerInfo(tensor.segment().address() + 100);
-    assertThat(info.kind()).isEqualTo(PointerInfo.Kind.DEVICE);
+    assertThat(info.kind()).isEqualTo(PointerInfo.MemoryKind.DEVICE);
     assertThat(info.device()).isZero();
     assertThat(info.rangeBytes()).isGreaterThanOrEqualTo(3 << 20);
     PinnedBlock pinned = device.pinned().allocate(8192);
     assertThat(driver.memory().pointerInfo(pinned.address()).kind())
-        .isEqualTo(PointerInfo.Kind.HOST);
+        .isEqualTo(PointerInfo.MemoryKind.HOST);
     device.pinned().free(pinned);
     assertThat(driver.memory().pointerInfo(Tensor.of(1f).segment().address()))
         .isEqualTo(PointerInfo.NONE);
@@ -338,7 +338,7 @@ class GpuDriverTest {
   @Test
   void anotherProcessOpensMemoryAndEvent() throws Exception {
     long memory = driver.memory().allocate(4096);
-    long event = driver.events().create(EventCalls.Kind.INTERPROCESS);
+    long event = driver.events().create(EventCalls.Purpose.INTERPROCESS);
     CudaStream stream = device.poolStream();
     driver.streams().fill(memory, (byte) 5, 4096, stream.handle());
     driver.events().record(event, stream.handle());

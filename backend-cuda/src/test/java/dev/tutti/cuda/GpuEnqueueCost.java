@@ -119,7 +119,7 @@ public final class GpuEnqueueCost {
     LaunchParameters parameters = new LaunchParameters(8);
     long handle = stream.handle();
     Runnable launch = () -> parameters.launch(driver.kernels(), nothing, 1, 128, handle);
-    long event = driver.events().create(EventCalls.Kind.ORDER);
+    long event = driver.events().create(EventCalls.Purpose.ORDER);
     double[] whole = new double[100_000];
     double[] bare = new double[whole.length];
     double[] record = new double[whole.length];

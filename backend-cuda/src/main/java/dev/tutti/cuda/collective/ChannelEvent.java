@@ -15,14 +15,14 @@ public final class ChannelEvent implements DeviceEvent {
   public static final int NO_SOURCE = -1;
 
   private final CudaEvent event;
-  private final Outcome outcome;
+  private final EndCheck outcome;
   private final @Nullable ChannelEvents pool;
   private final int source;
   private Operation op;
 
   /** A check of how an operation on a device ended. */
   @FunctionalInterface
-  public interface Outcome {
+  public interface EndCheck {
     /**
      * Tells whether an operation that the device has completed has a valid result; if not, fails
      * the operation.
@@ -40,12 +40,12 @@ public final class ChannelEvent implements DeviceEvent {
    * @param op the operation that carries the message
    * @param source the rank whose message it receives, or {@link #NO_SOURCE}
    */
-  public ChannelEvent(CudaEvent event, Outcome outcome, Operation op, int source) {
+  public ChannelEvent(CudaEvent event, EndCheck outcome, Operation op, int source) {
     this(event, outcome, op, source, null);
   }
 
   ChannelEvent(
-      CudaEvent event, Outcome outcome, Operation op, int source, @Nullable ChannelEvents pool) {
+      CudaEvent event, EndCheck outcome, Operation op, int source, @Nullable ChannelEvents pool) {
     this.event = event;
     this.outcome = outcome;
     this.op = op;

@@ -8,7 +8,7 @@ import java.util.ArrayDeque;
 /** A pool of the events of a channel's operations. Thread-safe. */
 public final class ChannelEvents {
   private final CudaDevice device;
-  private final ChannelEvent.Outcome outcome;
+  private final ChannelEvent.EndCheck outcome;
   private final OpenEvents open = new OpenEvents();
   private final ArrayDeque<ChannelEvent> free = new ArrayDeque<>();
 
@@ -18,7 +18,7 @@ public final class ChannelEvents {
    * @param device the device of the channel
    * @param outcome determines how an operation of the channel ended
    */
-  public ChannelEvents(CudaDevice device, ChannelEvent.Outcome outcome) {
+  public ChannelEvents(CudaDevice device, ChannelEvent.EndCheck outcome) {
     this.device = device;
     this.outcome = outcome;
   }

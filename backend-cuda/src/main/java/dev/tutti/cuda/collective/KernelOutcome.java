@@ -13,7 +13,7 @@ import java.util.concurrent.TimeoutException;
  * @param ranks the ranks of the channel, as ranks of the group
  */
 @SuppressWarnings("ArrayRecordComponent") // never compared
-record KernelOutcome(ControlWords control, int rank, int[] ranks) implements ChannelEvent.Outcome {
+record KernelOutcome(ControlWords control, int rank, int[] ranks) implements ChannelEvent.EndCheck {
   @Override
   public boolean isGood(Operation op) {
     int word = control.status();

@@ -14,7 +14,7 @@ public final class Errors {
   private Errors() {}
 
   /** A call of the driver that returns its result. */
-  interface Call {
+  interface DriverCall {
     int run() throws Throwable;
   }
 
@@ -40,7 +40,7 @@ public final class Errors {
    * @param name the name of the call
    * @param call makes the call
    */
-  static void call(String name, Call call) {
+  static void call(String name, DriverCall call) {
     int code;
     try {
       code = call.run();

@@ -6,8 +6,8 @@ public interface EventCalls {
   int IPC_HANDLE_BYTES = 64;
 
   /** The purpose of an event. */
-  enum Kind {
-    /** Ordering only; the cheapest kind. */
+  enum Purpose {
+    /** Ordering only, which is the cheapest. */
     ORDER(2),
     /** Ordering and timing. */
     TIMING(0),
@@ -16,7 +16,7 @@ public interface EventCalls {
 
     private final int flags;
 
-    Kind(int flags) {
+    Purpose(int flags) {
       this.flags = flags;
     }
 
@@ -27,7 +27,7 @@ public interface EventCalls {
   }
 
   /** Creates an event, which counts as reached until it is recorded. */
-  long create(Kind kind);
+  long create(Purpose purpose);
 
   /** Destroys an event; streams that wait for it keep waiting. */
   void destroy(long event);
@@ -46,7 +46,7 @@ public interface EventCalls {
 
   /**
    * Returns the handle, of {@value #IPC_HANDLE_BYTES} bytes, with which another process opens an
-   * event of {@link Kind#INTERPROCESS}.
+   * event of {@link Purpose#INTERPROCESS}.
    */
   byte[] exportHandle(long event);
 

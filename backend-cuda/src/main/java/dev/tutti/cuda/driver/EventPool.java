@@ -39,7 +39,7 @@ public final class EventPool {
       return free[--freeCount];
     }
     context.enter();
-    long event = calls.create(EventCalls.Kind.ORDER);
+    long event = calls.create(EventCalls.Purpose.ORDER);
     if (madeCount == made.length) {
       made = Arrays.copyOf(made, 2 * madeCount);
     }

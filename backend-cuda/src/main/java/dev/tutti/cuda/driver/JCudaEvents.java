@@ -26,9 +26,9 @@ final class JCudaEvents implements EventCalls {
   }
 
   @Override
-  public long create(Kind kind) {
+  public long create(Purpose purpose) {
     Event event = new Event();
-    Errors.call("cuEventCreate", () -> JCudaDriver.cuEventCreate(event, kind.flags()));
+    Errors.call("cuEventCreate", () -> JCudaDriver.cuEventCreate(event, purpose.flags()));
     events.put(event.number(), event);
     return event.number();
   }

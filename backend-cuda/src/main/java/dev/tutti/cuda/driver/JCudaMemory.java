@@ -84,17 +84,17 @@ final class JCudaMemory implements MemoryCalls {
   }
 
   private static PointerInfo info(MemorySegment values) {
-    PointerInfo.Kind kind =
+    PointerInfo.MemoryKind kind =
         switch ((int) values.getAtIndex(JAVA_LONG, 0)) {
-          case 1 -> PointerInfo.Kind.HOST;
-          case 2 -> PointerInfo.Kind.DEVICE;
-          default -> PointerInfo.Kind.UNKNOWN;
+          case 1 -> PointerInfo.MemoryKind.HOST;
+          case 2 -> PointerInfo.MemoryKind.DEVICE;
+          default -> PointerInfo.MemoryKind.UNKNOWN;
         };
-    if (kind == PointerInfo.Kind.UNKNOWN) {
+    if (kind == PointerInfo.MemoryKind.UNKNOWN) {
       return PointerInfo.NONE;
     }
     if ((values.getAtIndex(JAVA_LONG, 1) & 0xFF) != 0) {
-      kind = PointerInfo.Kind.MANAGED;
+      kind = PointerInfo.MemoryKind.MANAGED;
     }
     return new PointerInfo(
         kind,

@@ -12,7 +12,7 @@ final class OutCell {
   private final long address = cell.address();
 
   /** A call of the driver that writes its result at an address. */
-  interface Call {
+  interface WritingCall {
     int run(long result) throws Throwable;
   }
 
@@ -22,7 +22,7 @@ final class OutCell {
    * @param name the name of the call
    * @param call makes the call
    */
-  static long read(String name, Call call) {
+  static long read(String name, WritingCall call) {
     OutCell out = zeroed();
     Errors.call(name, () -> call.run(out.address));
     return out.cell.get(ValueLayout.JAVA_LONG, 0);

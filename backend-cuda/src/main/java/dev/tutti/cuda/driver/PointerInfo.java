@@ -8,9 +8,9 @@ package dev.tutti.cuda.driver;
  * @param rangeStart the start of the allocation
  * @param rangeBytes the size of the allocation in bytes
  */
-public record PointerInfo(Kind kind, int device, long rangeStart, long rangeBytes) {
+public record PointerInfo(MemoryKind kind, int device, long rangeStart, long rangeBytes) {
   /** The kinds of memory. */
-  public enum Kind {
+  public enum MemoryKind {
     /** Memory unknown to the driver: ordinary host memory, or none at all. */
     UNKNOWN,
     /** Page-locked host memory. */
@@ -22,5 +22,5 @@ public record PointerInfo(Kind kind, int device, long rangeStart, long rangeByte
   }
 
   /** The description of an address that the driver does not know. */
-  public static final PointerInfo NONE = new PointerInfo(Kind.UNKNOWN, -1, 0, 0);
+  public static final PointerInfo NONE = new PointerInfo(MemoryKind.UNKNOWN, -1, 0, 0);
 }

@@ -40,7 +40,7 @@ final class IpcEvents {
     if (known != null || made == LIMIT) {
       return known;
     }
-    long number = calls.create(EventCalls.Kind.INTERPROCESS);
+    long number = calls.create(EventCalls.Purpose.INTERPROCESS);
     try {
       Event event = new Event(device, number, calls.exportHandle(number));
       made++;

@@ -231,7 +231,7 @@ final class IpcReceiver {
     private void requireLength() {
       PointerInfo info = Parts.of(cuda).driver().memory().pointerInfo(base.address);
       long there = info.rangeStart() + info.rangeBytes() - base.address;
-      if (info.kind() == PointerInfo.Kind.DEVICE && there < handle.allocationBytes()) {
+      if (info.kind() == PointerInfo.MemoryKind.DEVICE && there < handle.allocationBytes()) {
         throw handle.wrongSize(there);
       }
     }

@@ -42,7 +42,7 @@ public final class Communicator {
 
   /** An action that calls NCCL. */
   @FunctionalInterface
-  public interface Call {
+  public interface CommunicatorCall {
     /**
      * Makes the calls that start an operation.
      *
@@ -237,7 +237,7 @@ public final class Communicator {
    * @throws NcclException if a call failed, or a peer or the network failed before
    * @throws NcclException also if NCCL did not accept the work by the deadline
    */
-  public void runGroup(String what, long deadlineNanos, Call call) {
+  public void runGroup(String what, long deadlineNanos, CommunicatorCall call) {
     runGroup(what, deadlineNanos, null, call);
   }
 
@@ -248,10 +248,10 @@ public final class Communicator {
    * @param deadlineNanos the deadline, in terms of {@link System#nanoTime()}
    * @param look called every 200 ms during a wait; throws to end the wait; null for no checks
    * @param call makes the calls
-   * @throws NcclException as for {@link #runGroup(String, long, Call)}
+   * @throws NcclException as for {@link #runGroup(String, long, CommunicatorCall)}
    */
   public synchronized void runGroup(
-      String what, long deadlineNanos, @Nullable Runnable look, Call call) {
+      String what, long deadlineNanos, @Nullable Runnable look, CommunicatorCall call) {
     long own = require();
     check(calls.groupStart(), "ncclGroupStart");
     int inside;

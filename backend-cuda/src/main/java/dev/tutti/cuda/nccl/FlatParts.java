@@ -13,7 +13,7 @@ final class FlatParts {
   private final int rank;
 
   /** An action that enqueues an operation on such memory into its stream. */
-  interface Body {
+  interface FlatAction {
     void run(CudaStream stream, long address);
   }
 
@@ -29,7 +29,7 @@ final class FlatParts {
    *
    * @throws UnsupportedOperationException if the stream is being captured into a graph
    */
-  void lend(Operation op, long bytes, Body body) {
+  void lend(Operation op, long bytes, FlatAction body) {
     CudaStream stream = launcher.begin();
     try {
       DeviceBlock flat = allocate(op, bytes, stream);

@@ -137,8 +137,9 @@ public final class NcclBackend implements Backend {
   }
 
   /** Enqueues a reduction into the current stream, unless there is nothing to reduce. */
-  private void put(Operation op, Tensor like, ReduceOp reduceOp, NcclReductions.Call call) {
-    NcclLauncher.Call reduction = reductions.of(op, like, reduceOp, call);
+  private void put(
+      Operation op, Tensor like, ReduceOp reduceOp, NcclReductions.ReductionCall call) {
+    NcclLauncher.StreamCall reduction = reductions.of(op, like, reduceOp, call);
     if (like.numel() > 0) {
       launcher.put(op, reduction);
     }

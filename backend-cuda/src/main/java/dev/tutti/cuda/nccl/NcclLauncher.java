@@ -60,7 +60,7 @@ final class NcclLauncher {
 
   /** An action that enqueues NCCL's operations into a stream. */
   @FunctionalInterface
-  interface Call {
+  interface StreamCall {
     /**
      * Calls NCCL.
      *
@@ -148,7 +148,7 @@ final class NcclLauncher {
   }
 
   /** Enqueues an operation that consists only of NCCL calls into the current stream. */
-  void put(Operation op, Call call) {
+  void put(Operation op, StreamCall call) {
     put(op, stream -> {}, call);
   }
 
@@ -159,7 +159,7 @@ final class NcclLauncher {
    * @param before enqueues the work that precedes NCCL's calls
    * @param call calls NCCL
    */
-  void put(Operation op, Consumer<CudaStream> before, Call call) {
+  void put(Operation op, Consumer<CudaStream> before, StreamCall call) {
     CudaStream stream = begin();
     try {
       before.accept(stream);
@@ -177,13 +177,14 @@ final class NcclLauncher {
    * @param stream the stream returned by {@link #begin}
    * @param call calls NCCL
    */
-  void run(Operation op, CudaStream stream, Call call) {
+  void run(Operation op, CudaStream stream, StreamCall call) {
     calling = op;
     op.took("nccl");
     run(op.type().label(), op, op.deadlineNanos() + GRACE_NANOS, stream, call);
   }
 
-  private void run(String what, Operation op, long deadlineNanos, CudaStream stream, Call call) {
+  private void run(
+      String what, Operation op, long deadlineNanos, CudaStream stream, StreamCall call) {
     Communicator to = communicator.made();
     if (to == null) {
       first = op;

@@ -13,7 +13,7 @@ final class NcclReductions {
   private final int rank;
 
   /** A reduction call. */
-  interface Call {
+  interface ReductionCall {
     /**
      * Calls NCCL.
      *
@@ -38,7 +38,7 @@ final class NcclReductions {
    * @param like a tensor with the type and number of the elements
    * @throws UnsupportedOperationException if NCCL does not support this reduction
    */
-  NcclLauncher.Call of(Operation op, Tensor like, ReduceOp reduceOp, Call call) {
+  NcclLauncher.StreamCall of(Operation op, Tensor like, ReduceOp reduceOp, ReductionCall call) {
     requireReducible(op, like, reduceOp);
     return (nccl, handle, stream) -> run(nccl, handle, stream, like, reduceOp, call);
   }
@@ -48,7 +48,7 @@ final class NcclReductions {
    *
    * @throws UnsupportedOperationException if NCCL does not support one of the reductions
    */
-  NcclLauncher.Call ofAll(Operation op, List<Tensor> tensors, ReduceOp reduceOp) {
+  NcclLauncher.StreamCall ofAll(Operation op, List<Tensor> tensors, ReduceOp reduceOp) {
     tensors.forEach(tensor -> requireReducible(op, tensor, reduceOp));
     return (nccl, handle, stream) -> {
       int first = NcclResult.SUCCESS;
@@ -115,7 +115,12 @@ final class NcclReductions {
   }
 
   private static int run(
-      NcclCalls nccl, long handle, long stream, Tensor like, ReduceOp reduceOp, Call call) {
+      NcclCalls nccl,
+      long handle,
+      long stream,
+      Tensor like,
+      ReduceOp reduceOp,
+      ReductionCall call) {
     int type = NcclTypes.type(like.dtype());
     long count = NcclTypes.count(like.dtype(), like.numel());
     if (reduceOp.kind() != ReduceOp.Kind.PREMUL_SUM) {

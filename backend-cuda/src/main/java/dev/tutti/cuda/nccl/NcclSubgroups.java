@@ -19,12 +19,12 @@ public final class NcclSubgroups {
   private final BackendContext parent;
   private final Communicator communicator;
   private final NcclLauncher launcher;
-  private final BiFunction<BackendContext, Part, Backend> maker;
+  private final BiFunction<BackendContext, Split, Backend> maker;
 
   /**
    * The step that creates the communicator of a new group in which this rank has announced itself.
    */
-  interface Part {
+  interface Split {
     Communicator split(String name, int rank, long deadlineNanos, Runnable look);
   }
 
@@ -40,7 +40,7 @@ public final class NcclSubgroups {
       BackendContext parent,
       Communicator communicator,
       NcclLauncher launcher,
-      BiFunction<BackendContext, Part, Backend> maker) {
+      BiFunction<BackendContext, Split, Backend> maker) {
     this.parent = parent;
     this.communicator = communicator;
     this.launcher = launcher;

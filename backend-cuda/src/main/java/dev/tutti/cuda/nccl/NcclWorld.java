@@ -125,7 +125,7 @@ public final class NcclWorld {
   }
 
   /** Creates the backend of a subgroup of a group with PyTorch ranks. */
-  private NcclBackend meetBySplit(NcclSubgroups.Part part) {
+  private NcclBackend meetBySplit(NcclSubgroups.Split part) {
     return open(part.split(name, context.rank(), until, this::look), true);
   }
 
@@ -176,7 +176,7 @@ public final class NcclWorld {
     }
   }
 
-  private NcclBackend partOf(BackendContext part, NcclSubgroups.Part maker) {
+  private NcclBackend partOf(BackendContext part, NcclSubgroups.Split maker) {
     NcclWorld world = new NcclWorld(part, nccl, device, missing);
     world.processes.arrive(nccl.process(), false);
     return world.meetBySplit(maker);

@@ -29,8 +29,8 @@ public final class CudaSession implements DeviceSession {
     this.driver = Parts.of(device).context().driver();
     this.stream = device.poolStream();
     Parts.of(device).context().enter();
-    this.start = driver.events().create(EventCalls.Kind.TIMING);
-    this.stop = driver.events().create(EventCalls.Kind.TIMING);
+    this.start = driver.events().create(EventCalls.Purpose.TIMING);
+    this.stop = driver.events().create(EventCalls.Purpose.TIMING);
     this.scope = stream.use();
   }
 

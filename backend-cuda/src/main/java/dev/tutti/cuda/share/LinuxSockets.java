@@ -60,11 +60,11 @@ final class LinuxSockets {
   }
 
   /** A call that returns a negative number and sets the error number if it fails. */
-  private interface Call {
+  private interface SystemCall {
     long run(Arena arena, MemorySegment state) throws Throwable;
   }
 
-  private static int call(Call call) {
+  private static int call(SystemCall call) {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment state = arena.allocate(STATE);
       long result = call.run(arena, state);

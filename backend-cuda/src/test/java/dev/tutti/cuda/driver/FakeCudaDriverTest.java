@@ -38,7 +38,7 @@ class FakeCudaDriverTest {
     assertThatThrownBy(() -> driver.streams().isIdle(stream))
         .hasMessage("cuStreamQuery failed: CUDA_ERROR_INVALID_HANDLE (400)");
     CompletableFuture<Void> other =
-        CompletableFuture.runAsync(() -> driver.events().create(EventCalls.Kind.ORDER));
+        CompletableFuture.runAsync(() -> driver.events().create(EventCalls.Purpose.ORDER));
     assertThatThrownBy(other::join)
         .hasRootCauseMessage("cuEventCreate failed: CUDA_ERROR_INVALID_CONTEXT (201)");
   }
@@ -46,7 +46,7 @@ class FakeCudaDriverTest {
   @Test
   void contextsOutliveHoweverManyOtherThings() {
     for (int i = 0; i < 100_000; i++) {
-      driver.events().destroy(driver.events().create(EventCalls.Kind.ORDER));
+      driver.events().destroy(driver.events().create(EventCalls.Purpose.ORDER));
     }
     assertThat(fake.living()).containsExactly(Map.entry("context", 1));
   }
@@ -54,11 +54,11 @@ class FakeCudaDriverTest {
   @Test
   void theNthCallFails() {
     fake.failOn("cuEventCreate", 2, 700);
-    long event = driver.events().create(EventCalls.Kind.ORDER);
-    assertThatThrownBy(() -> driver.events().create(EventCalls.Kind.ORDER))
+    long event = driver.events().create(EventCalls.Purpose.ORDER);
+    assertThatThrownBy(() -> driver.events().create(EventCalls.Purpose.ORDER))
         .isInstanceOf(CudaException.class);
     driver.events().destroy(event);
-    driver.events().create(EventCalls.Kind.ORDER);
+    driver.events().create(EventCalls.Purpose.ORDER);
     assertThatThrownBy(() -> driver.events().destroy(event)).isInstanceOf(CudaException.class);
     assertThat(fake.living()).containsEntry("event", 1).containsEntry("context", 1);
     assertThat(fake.calls("cuEventCreate")).hasSize(3);
@@ -152,11 +152,11 @@ class FakeCudaDriverTest {
     assertThat(fake.living()).containsEntry("opened memory", 1);
     driver.memory().closeHandle(opened);
     assertThatThrownBy(() -> driver.memory().closeHandle(opened)).isInstanceOf(CudaException.class);
-    long event = driver.events().create(EventCalls.Kind.INTERPROCESS);
+    long event = driver.events().create(EventCalls.Purpose.INTERPROCESS);
     long other = driver.events().openHandle(driver.events().exportHandle(event));
     driver.events().record(event, 0);
     Until.holds("the record", () -> driver.events().isReached(other));
-    long local = driver.events().create(EventCalls.Kind.ORDER);
+    long local = driver.events().create(EventCalls.Purpose.ORDER);
     assertThatThrownBy(() -> driver.events().exportHandle(local)).isInstanceOf(CudaException.class);
   }
 }

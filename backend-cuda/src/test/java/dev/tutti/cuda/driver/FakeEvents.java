@@ -14,14 +14,14 @@ final class FakeEvents implements EventCalls {
 
   private static final class Event {
     private final int device;
-    private final Kind kind;
+    private final Purpose purpose;
     private volatile FakePoint last = FakePoint.passed();
     private volatile boolean recorded;
     private volatile @Nullable FakeCapture capture;
 
-    Event(int device, Kind kind) {
+    Event(int device, Purpose purpose) {
       this.device = device;
-      this.kind = kind;
+      this.purpose = purpose;
     }
   }
 
@@ -39,11 +39,11 @@ final class FakeEvents implements EventCalls {
   }
 
   @Override
-  public long create(Kind kind) {
+  public long create(Purpose purpose) {
     fake.enter("cuEventCreate", "");
     int device = fake.contexts().requireDevice("cuEventCreate");
     long handle = fake.make("event");
-    events.put(handle, new Event(device, kind));
+    events.put(handle, new Event(device, purpose));
     return handle;
   }
 
@@ -119,7 +119,7 @@ final class FakeEvents implements EventCalls {
   @Override
   public byte[] exportHandle(long event) {
     fake.enter("cuIpcGetEventHandle", hex(event));
-    if (require("cuIpcGetEventHandle", event).kind != Kind.INTERPROCESS) {
+    if (require("cuIpcGetEventHandle", event).purpose != Purpose.INTERPROCESS) {
       throw FakeCudaDriver.error("cuIpcGetEventHandle", FakeCudaDriver.INVALID_VALUE);
     }
     return ByteBuffer.allocate(IPC_HANDLE_BYTES)
@@ -136,7 +136,8 @@ final class FakeEvents implements EventCalls {
     Event known =
         buffer.getLong() == ProcessHandle.current().pid()
             ? require("cuIpcOpenEventHandle", event)
-            : new Event(fake.contexts().requireDevice("cuIpcOpenEventHandle"), Kind.INTERPROCESS);
+            : new Event(
+                fake.contexts().requireDevice("cuIpcOpenEventHandle"), Purpose.INTERPROCESS);
     long opened = fake.make("event");
     events.put(opened, known);
     return opened;

@@ -36,7 +36,7 @@ public final class FakeMemory implements MemoryCalls {
   private long locked;
 
   private static final class Range {
-    private final PointerInfo.Kind kind;
+    private final PointerInfo.MemoryKind kind;
     private final int device;
     private final long bytes;
     private final MemorySegment memory;
@@ -44,11 +44,11 @@ public final class FakeMemory implements MemoryCalls {
     private final boolean reserved;
     private boolean freed;
 
-    Range(PointerInfo.Kind kind, int device, long bytes) {
+    Range(PointerInfo.MemoryKind kind, int device, long bytes) {
       this(kind, device, Arena.ofAuto().allocate(bytes, ALIGNMENT), false);
     }
 
-    Range(PointerInfo.Kind kind, int device, MemorySegment memory, boolean reserved) {
+    Range(PointerInfo.MemoryKind kind, int device, MemorySegment memory, boolean reserved) {
       this.reserved = reserved;
       this.kind = kind;
       this.device = device;
@@ -97,7 +97,7 @@ public final class FakeMemory implements MemoryCalls {
     int device = fake.contexts().requireDevice("cuMemAlloc");
     synchronized (this) {
       take("cuMemAlloc", bytes);
-      return add("device memory", new Range(PointerInfo.Kind.DEVICE, device, bytes));
+      return add("device memory", new Range(PointerInfo.MemoryKind.DEVICE, device, bytes));
     }
   }
 
@@ -116,7 +116,7 @@ public final class FakeMemory implements MemoryCalls {
   synchronized long reserve(long bytes) {
     int device = fake.contexts().requireDevice("cuMemAddressReserve");
     MemorySegment pages = FakePages.reserve(bytes);
-    Range range = new Range(PointerInfo.Kind.DEVICE, device, pages, true);
+    Range range = new Range(PointerInfo.MemoryKind.DEVICE, device, pages, true);
     range.freed = true;
     return add("addresses", range);
   }
@@ -208,7 +208,7 @@ public final class FakeMemory implements MemoryCalls {
         throw FakeCudaDriver.error("cuMemHostAlloc", CudaException.OUT_OF_MEMORY);
       }
       locked += bytes;
-      return add("host memory", new Range(PointerInfo.Kind.HOST, device, bytes));
+      return add("host memory", new Range(PointerInfo.MemoryKind.HOST, device, bytes));
     }
   }
 
@@ -274,7 +274,7 @@ public final class FakeMemory implements MemoryCalls {
   public byte[] exportHandle(long address) {
     fake.enter("cuIpcGetMemHandle", hex(address));
     PointerInfo info = pointerInfo(address);
-    if (info.kind() != PointerInfo.Kind.DEVICE) {
+    if (info.kind() != PointerInfo.MemoryKind.DEVICE) {
       throw FakeCudaDriver.error("cuIpcGetMemHandle", FakeCudaDriver.INVALID_VALUE);
     }
     return ByteBuffer.allocate(EventCalls.IPC_HANDLE_BYTES)
@@ -293,7 +293,7 @@ public final class FakeMemory implements MemoryCalls {
       int device = fake.contexts().requireDevice("cuIpcOpenMemHandle");
       synchronized (this) {
         // Other memory of the same size: what processes with a fake driver share has no contents.
-        Range range = new Range(PointerInfo.Kind.DEVICE, device, buffer.getLong());
+        Range range = new Range(PointerInfo.MemoryKind.DEVICE, device, buffer.getLong());
         address = range.memory.address();
         ranges.put(address, range);
         opened.add(address);

@@ -57,7 +57,7 @@ final class ForeignRank {
   }
 
   /** Runs calls as one NCCL group, and waits for the device. */
-  void run(Communicator communicator, Communicator.Call call) {
+  void run(Communicator communicator, Communicator.CommunicatorCall call) {
     Parts.of(device).context().enter();
     communicator.runGroup("a call", soon(), call);
     device.defaultStream().await(LIMIT);
