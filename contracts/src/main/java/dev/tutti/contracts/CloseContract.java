@@ -122,7 +122,7 @@ public interface CloseContract extends GroupContract {
     }
   }
 
-  private static ContractWorld.Body closeAtOnce(ContractWorld world, int leaver) {
+  private static ContractWorld.MemberBody closeAtOnce(ContractWorld world, int leaver) {
     CountDownLatch joined = new CountDownLatch(world.size() - 1);
     return member -> {
       if (member.rank() == leaver) {
@@ -143,7 +143,7 @@ public interface CloseContract extends GroupContract {
     world.run(closeWhileOthersWait(world.size() - 1));
   }
 
-  private static ContractWorld.Body closeWhileOthersWait(int leaver) {
+  private static ContractWorld.MemberBody closeWhileOthersWait(int leaver) {
     CountDownLatch ready = new CountDownLatch(leaver);
     CountDownLatch failed = new CountDownLatch(leaver);
     return member -> {

@@ -28,7 +28,7 @@ public final class ContractWorld {
   }
 
   /** The body that each rank runs. */
-  interface Body {
+  interface MemberBody {
     void run(Member member) throws Exception;
   }
 
@@ -94,7 +94,7 @@ public final class ContractWorld {
   }
 
   /** Runs a body on all ranks of a new group. */
-  void run(Body body) throws Exception {
+  void run(MemberBody body) throws Exception {
     run(options -> options, body);
   }
 
@@ -109,16 +109,17 @@ public final class ContractWorld {
   }
 
   /** Runs a body on all ranks of a new group whose time is given. */
-  void run(Time time, Body body) throws Exception {
+  void run(Time time, MemberBody body) throws Exception {
     run(options -> options, time, body);
   }
 
   /** Runs a body on all ranks of a new group that is created with changed options. */
-  void run(UnaryOperator<GroupOptions> change, Body body) throws Exception {
+  void run(UnaryOperator<GroupOptions> change, MemberBody body) throws Exception {
     run(change, Time.SYSTEM, body);
   }
 
-  private void run(UnaryOperator<GroupOptions> change, Time time, Body body) throws Exception {
+  private void run(UnaryOperator<GroupOptions> change, Time time, MemberBody body)
+      throws Exception {
     Probe<Boolean> probe =
         member -> {
           body.run(member);

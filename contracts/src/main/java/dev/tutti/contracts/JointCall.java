@@ -47,13 +47,17 @@ final class JointCall {
    * @param after runs on all ranks afterwards
    */
   static void run(
-      ContractWorld world, IntPredicate calls, ContractWorld.Body call, ContractWorld.Body after)
+      ContractWorld world,
+      IntPredicate calls,
+      ContractWorld.MemberBody call,
+      ContractWorld.MemberBody after)
       throws Exception {
     int count = (int) IntStream.range(0, world.size()).filter(calls).count();
     new JointCall(calls, count).run(world, call, after);
   }
 
-  private void run(ContractWorld world, ContractWorld.Body call, ContractWorld.Body after)
+  private void run(
+      ContractWorld world, ContractWorld.MemberBody call, ContractWorld.MemberBody after)
       throws Exception {
     CountDownLatch ended = new CountDownLatch(count);
     Thread watch = Thread.startVirtualThread(this::releaseOnceCalled);
@@ -73,7 +77,8 @@ final class JointCall {
     }
   }
 
-  private void call(Member member, ContractWorld.Body call, CountDownLatch ended) throws Exception {
+  private void call(Member member, ContractWorld.MemberBody call, CountDownLatch ended)
+      throws Exception {
     time.hold();
     AtomicBoolean hasEnded = new AtomicBoolean();
     callers.add(new Caller(member.group(), member.group().sequenceNumber(), hasEnded));

@@ -2,6 +2,7 @@ package dev.tutti.contracts;
 
 import dev.tutti.GroupOptions;
 import dev.tutti.ProcessGroup;
+import dev.tutti.fake.RankBody;
 import java.time.Duration;
 import org.jspecify.annotations.Nullable;
 
@@ -14,18 +15,13 @@ final class LoneRank {
   private volatile @Nullable ProcessGroup group;
   private volatile @Nullable Throwable failure;
 
-  /** The body that the rank runs. */
-  interface Body {
-    void run(ProcessGroup group) throws Exception;
-  }
-
   LoneRank(GroupOptions options, Duration timeout) {
     this.options = options;
     this.timeout = timeout;
   }
 
   /** Runs the body on a thread of its own and waits for it to end. */
-  void run(ThreadGroup threads, Body body) throws InterruptedException {
+  void run(ThreadGroup threads, RankBody body) throws InterruptedException {
     String name = "rank-" + options.rank().orElseThrow();
     Thread thread = new Thread(threads, () -> runHere(body), name);
     // One that hangs must not keep the JVM.
@@ -47,7 +43,7 @@ final class LoneRank {
     }
   }
 
-  private void runHere(Body body) {
+  private void runHere(RankBody body) {
     try (ProcessGroup own = ProcessGroup.init(options)) {
       group = own;
       try {

@@ -17,15 +17,15 @@ record Refusals(Member member) {
   }
 
   /** The bad calls of a rank. */
-  interface Body {
+  interface BadCalls {
     void run(Member member, ProcessGroup group, Refusals refused) throws Exception;
   }
 
   /** Makes bad calls on all ranks of a new group, and asserts that the group stays usable. */
-  static void check(ContractWorld world, Body body) throws Exception {
+  static void check(ContractWorld world, BadCalls calls) throws Exception {
     world.run(
         member -> {
-          body.run(member, member.group(), new Refusals(member));
+          calls.run(member, member.group(), new Refusals(member));
           member.assertUsable();
         });
   }

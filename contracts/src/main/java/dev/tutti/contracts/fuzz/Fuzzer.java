@@ -50,7 +50,7 @@ final class Fuzzer {
   }
 
   /** The body of a test. */
-  interface Body {
+  interface TestBody {
     void run(Fuzzer fuzzer) throws Exception;
   }
 
@@ -60,7 +60,7 @@ final class Fuzzer {
    * @throws org.opentest4j.TestAbortedException if the results of the backend are not real, or some
    *     ranks are in other JVMs
    */
-  static void onHost(FuzzContract test, Body body) throws Exception {
+  static void onHost(FuzzContract test, TestBody body) throws Exception {
     ContractSubject subject = test.subject();
     assumeThat(subject.provider().movesData()).as("the backend moves data").isTrue();
     assumeThat(subject.onlyRank()).as("the only rank in this JVM").isEmpty();
@@ -157,7 +157,8 @@ final class Fuzzer {
     throw new AssertionError(
         ("a random program failed (%s). Its seed is %s. The minimized program failed too (%s, and"
                     + " when run again %s); -Dtutti.fuzzProgram=FILE reruns it from a file:\n")
-                .formatted(outcome.kind(), program.seed(), minimizer.outcome().kind(), again.kind())
+                .formatted(
+                    outcome.ending(), program.seed(), minimizer.outcome().ending(), again.ending())
             + smallest
             + minimizer.outcome().report()
             + first);

@@ -108,11 +108,11 @@ final class ProcessHost implements ProgramHost, AutoCloseable {
       }
     }
     String how = children.get(part - 1).isAlive() ? "does not answer" : "ended";
-    return new Outcome(Outcome.Kind.HUNG, "the process of part " + part + " " + how, 0, 0);
+    return new Outcome(Outcome.Ending.HUNG, "the process of part " + part + " " + how, 0, 0);
   }
 
   private Outcome joined(List<Outcome> outcomes) throws IOException {
-    Outcome.Kind kind = Outcome.Kind.PASSED;
+    Outcome.Ending ending = Outcome.Ending.PASSED;
     StringBuilder report = new StringBuilder();
     long steps = 0;
     long elements = 0;
@@ -121,17 +121,17 @@ final class ProcessHost implements ProgramHost, AutoCloseable {
       steps += one.steps();
       elements += one.elements();
       if (one.isFailure()) {
-        kind = kind == Outcome.Kind.HUNG ? kind : one.kind();
+        ending = ending == Outcome.Ending.HUNG ? ending : one.ending();
         report.append("process %d of %d: %s%n".formatted(part, parts, one.report()));
       }
     }
-    if (kind != Outcome.Kind.PASSED) {
+    if (ending != Outcome.Ending.PASSED) {
       for (int child = 0; child < outputs.size(); child++) {
         report.append("output of process %d:%n".formatted(child + 1));
         report.append(Files.readString(outputs.get(child)));
       }
     }
-    return new Outcome(kind, report.toString(), steps, elements);
+    return new Outcome(ending, report.toString(), steps, elements);
   }
 
   private TcpStoreServer start() throws IOException {

@@ -75,7 +75,7 @@ final class ProgramMinimizer {
     }
     for (int attempt = 0; attempt < attempts && !isLate(); attempt++) {
       Outcome found = host.run(smaller, patience);
-      if (found.kind() == outcome.kind()) {
+      if (found.ending() == outcome.ending()) {
         best = smaller;
         outcome = found;
         return true;

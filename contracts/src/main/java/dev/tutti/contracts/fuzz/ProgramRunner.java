@@ -156,13 +156,13 @@ final class ProgramRunner {
       }
       long left = patience.toNanos() - (time.nanoTime() - since);
       if (left <= 0) {
-        return new Outcome(Outcome.Kind.HUNG, describe(patience), steps, elements);
+        return new Outcome(Outcome.Ending.HUNG, describe(patience), steps, elements);
       }
       time.await(this, Math.min(left, TimeUnit.MILLISECONDS.toNanos(500)));
     }
     return failure == null
-        ? new Outcome(Outcome.Kind.PASSED, "", steps, elements)
-        : new Outcome(Outcome.Kind.FAILED, failure, steps, elements);
+        ? new Outcome(Outcome.Ending.PASSED, "", steps, elements)
+        : new Outcome(Outcome.Ending.FAILED, failure, steps, elements);
   }
 
   private String describe(Duration patience) {

@@ -61,7 +61,7 @@ class FuzzerTest {
   }
 
   private static AbstractStringAssert<?> minimized(
-      ContractSubject subject, Duration patience, Duration leastPatience, Fuzzer.Body body) {
+      ContractSubject subject, Duration patience, Duration leastPatience, Fuzzer.TestBody body) {
     Fuzzer fuzzer = new Fuzzer(subject, new ThreadHost(subject), patience, leastPatience);
     AssertionError[] thrown = new AssertionError[1];
     assertThatThrownBy(() -> body.run(fuzzer))
