@@ -94,7 +94,7 @@ final class FlightRecords implements RecordSource {
       return;
     }
     try {
-      BoundedCalls.run(time, "tutti-look-" + rank, LOOK, this::lookNow);
+      BoundedCalls.run(time, "tutti-ask-" + rank, LOOK, this::lookNow);
     } catch (Exception e) {
       LOG.log(Level.DEBUG, "rank " + rank + ": cannot ask the devices what they have done", e);
     } catch (OutOfMemoryError e) {

@@ -342,7 +342,7 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
       RankProgress progress = standing.progress(true);
       BoundedCalls.run(
           time,
-          "tutti-leave-" + identity.globalRanks().get(identity.rank()),
+          "tutti-ask-" + identity.globalRanks().get(identity.rank()),
           monitor.times().answer(),
           () -> monitor.board().publish(identity.name(), progress.encode()));
     } catch (Exception e) {

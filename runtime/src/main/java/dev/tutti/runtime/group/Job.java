@@ -119,11 +119,7 @@ final class Job {
    */
   void release(WrittenKeys written) {
     if (!monitor.isUnheard()) {
-      attempt(
-          "tutti-release-",
-          monitor.times().answer(),
-          written::release,
-          "delete the keys of a closed group");
+      attempt(monitor.times().answer(), written::release, "delete the keys of a closed group");
     }
   }
 
@@ -146,14 +142,14 @@ final class Job {
     release(written);
   }
 
-  private void call(String thread, Duration limit, Runnable call) throws Exception {
-    BoundedCalls.run(time, thread + rank, limit, call);
+  private void call(Duration limit, Runnable call) throws Exception {
+    BoundedCalls.run(time, "tutti-ask-" + rank, limit, call);
   }
 
   /** Makes a call to the store, but not for longer than a limit; logs why it could not be made. */
-  private void attempt(String thread, Duration limit, Runnable call, String what) {
+  private void attempt(Duration limit, Runnable call, String what) {
     try {
-      call(thread, limit, call);
+      call(limit, call);
     } catch (Exception e) {
       LOG.log(Level.DEBUG, "rank {0}: cannot {1}: {2}", rank, what, e);
     }
@@ -237,7 +233,7 @@ final class Job {
     monitor.awaitReports(LEAVE);
     try {
       if (monitor.hasJoined() && !monitor.isUnheard()) {
-        call("tutti-leave-", LEAVE, () -> stores.own.set("left/" + rank, "1"));
+        call(LEAVE, () -> stores.own.set("left/" + rank, "1"));
       }
       if (meeting.hostsStore()) {
         awaitOthers(failed, failedRank);
@@ -245,7 +241,7 @@ final class Job {
     } catch (Exception e) {
       LOG.log(Level.DEBUG, "rank {0}: cannot announce in the store that it leaves: {1}", rank, e);
     }
-    attempt("tutti-leave-", RELEASE, this::closeStore, "close the store in time");
+    attempt(RELEASE, this::closeStore, "close the store in time");
   }
 
   private void closeDebug() {
