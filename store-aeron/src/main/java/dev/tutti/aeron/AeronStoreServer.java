@@ -90,7 +90,6 @@ public final class AeronStoreServer implements AutoCloseable {
   private final Set<Control> strangers = ConcurrentHashMap.newKeySet();
   private final Queue<Control> unknown = new ConcurrentLinkedQueue<>();
   private final LimitedLog log = new LimitedLog(LOG, Time.SYSTEM);
-  private final Thread end = EmbeddedDriver.daemon("tutti-as-end", this::close);
   private volatile boolean closed;
 
   /**
@@ -197,12 +196,10 @@ public final class AeronStoreServer implements AutoCloseable {
       agent.run();
     } finally {
       close(port);
-      if (!closed) {
-        end.start();
-      }
     }
   }
 
+  /** Accepts clients until the port is closed; then closes a server that ended by itself. */
   private void accept() {
     long pause = 0;
     try {
@@ -218,6 +215,7 @@ public final class AeronStoreServer implements AutoCloseable {
     } catch (RuntimeException | Error e) {
       agent.fail(e);
     }
+    close();
   }
 
   private void begin(Socket socket) throws IOException {
