@@ -36,7 +36,7 @@ final class IpcSender {
 
   static final long SWEEP_MILLIS = 1000;
   private static final Duration STREAM_PATIENCE = Duration.ofMinutes(30);
-  private static final System.Logger LOG = System.getLogger(IpcSender.class.getName());
+  private static final System.Logger LOG = System.getLogger("dev.tutti.cuda.ipc.CudaIpc");
 
   private final Cuda cuda;
   private final JobSeal seal;

@@ -517,7 +517,7 @@ class CudaIpcTest {
   void aThousandBlocksInLimboAreWarnedOfOnce() {
     long thread = Thread.currentThread().threadId();
     try (Warnings warnings =
-        new Warnings(IpcSender.class, line -> line.getLongThreadID() == thread)) {
+        new Warnings(CudaIpc.class, line -> line.getLongThreadID() == thread)) {
       List<SharedTensor> all = new ArrayList<>();
       for (int i = 0; i < IpcSender.WARN_LIMBO; i++) {
         all.add(freed());

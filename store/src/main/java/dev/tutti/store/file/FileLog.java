@@ -7,7 +7,6 @@ import dev.tutti.store.table.Decimal;
 import dev.tutti.store.table.KeyText;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
-import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
@@ -52,8 +51,6 @@ final class FileLog {
 
   /** How many bytes show whether a file is a store file. */
   static final int BEGINNING_BYTES = BEGINNING.length;
-
-  private static final Logger LOG = System.getLogger(FileLog.class.getName());
 
   private final Path path;
   private final Time time;
@@ -245,7 +242,7 @@ final class FileLog {
     int complete = take(bytes, file);
     if (complete < bytes.length) {
       file.cut(position + complete);
-      LOG.log(
+      LockedFile.LOG.log(
           Level.WARNING,
           "store file %s: cut off its last %d bytes, a record whose writer died"
               .formatted(path, bytes.length - complete));

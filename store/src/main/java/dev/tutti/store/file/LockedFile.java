@@ -35,7 +35,8 @@ final class LockedFile implements AutoCloseable {
    * The file is read and written through RandomAccessFile rather than a channel: an interrupt would
    * close a channel, perhaps in the middle of a record.
    */
-  private static final Logger LOG = System.getLogger(LockedFile.class.getName());
+  static final Logger LOG = System.getLogger("dev.tutti.store.file.FileStore");
+
   private static final Path DESCRIPTORS = Path.of("/proc/self/fd");
   private static final long FIRST_PAUSE_NANOS = TimeUnit.MICROSECONDS.toNanos(10);
   private static final long LONGEST_PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
