@@ -21,11 +21,6 @@ public final class LongSet {
     return isNew;
   }
 
-  /** Returns how many numbers there are. */
-  public int size() {
-    return size;
-  }
-
   /** Returns where a number is, or belongs; 0 marks what is free. */
   private int place(long number) {
     int place = (int) number & (table.length - 1);
