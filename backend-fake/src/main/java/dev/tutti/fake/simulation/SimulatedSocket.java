@@ -456,7 +456,7 @@ final class SimulatedSocket extends SocketChannel implements SimulatedChannel, C
 
   @Override
   @SuppressWarnings("unchecked") // what setOption put there
-  public <T> T getOption(SocketOption<T> option) throws IOException {
+  public <T> @Nullable T getOption(SocketOption<T> option) throws IOException {
     requireOpen();
     return (T) Objects.requireNonNull(options.get(option), () -> option + " is not set");
   }
