@@ -158,7 +158,6 @@ class ReconfigureTest {
   private static BackendProvider parted(int one, int other) {
     return proxy(
         BackendProvider.class,
-        THREADED,
         (method, arguments) -> {
           if (!method.getName().equals("create")) {
             return method.invoke(THREADED, arguments);
@@ -174,7 +173,6 @@ class ReconfigureTest {
           Backend inner = THREADED.create(context);
           return proxy(
               Backend.class,
-              inner,
               (of, given) ->
                   of.getName().equals("unreachedPeers") && all.contains(peer)
                       ? List.of(all.indexOf(peer))
@@ -186,7 +184,7 @@ class ReconfigureTest {
     Object handle(Method method, Object[] arguments) throws Throwable;
   }
 
-  private static <T> T proxy(Class<T> type, T inner, Handler handler) {
+  private static <T> T proxy(Class<T> type, Handler handler) {
     return type.cast(
         Proxy.newProxyInstance(
             type.getClassLoader(),
@@ -250,6 +248,7 @@ class ReconfigureTest {
         THREADED,
         (options, rank) -> {
           try (ProcessGroup group = ProcessGroup.init(options)) {
+            assertThat(sum(group, 1)).isEqualTo(3);
             if (rank < 2) {
               assertThatThrownBy(() -> sum(group, 1)).isInstanceOf(CollectiveException.class);
               assertThatThrownBy(() -> group.reconfigure(ReconfigureOptions.DEFAULT.withSize(3, 3)))

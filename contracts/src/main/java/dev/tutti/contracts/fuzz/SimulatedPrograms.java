@@ -66,7 +66,7 @@ public final class SimulatedPrograms {
         new ProgramGenerator(subject.capabilities(), true, subject.worldSizes(), seed).generate();
     Run first = once(program);
     boolean mayFail = trouble == Trouble.RESETS && !first.outcome.report().contains("Assertion");
-    if (first.outcome.kind() == Outcome.Kind.HUNG || (first.outcome.isFailure() && !mayFail)) {
+    if (first.outcome.ending() == Outcome.Ending.HUNG || (first.outcome.isFailure() && !mayFail)) {
       throw new AssertionError(
           "seed %d with %s: %s%n%s".formatted(seed, trouble, first.outcome, program));
     }

@@ -180,7 +180,7 @@ class JobViewTest {
   @Test
   void pausesThatExplainHalfOfTheLagAreTheReason() {
     for (int step = 1; step <= 20; step++) {
-      records.pauses().add(new Pause(LAST, 100 * step * MILLI, (100 * step + 12) * MILLI, "GC"));
+      records.pauses().add(new Pause(LAST, 100L * step * MILLI, (100L * step + 12) * MILLI, "GC"));
     }
     assertThat(late(20, 20).verdict().text())
         .startsWith("rank 2's JVM was paused for 240 ms: GC, before allReduce #");
