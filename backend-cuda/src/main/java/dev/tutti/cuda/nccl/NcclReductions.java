@@ -66,7 +66,8 @@ final class NcclReductions {
    * @param output the address for this rank's result
    * @throws UnsupportedOperationException if NCCL does not support the reduction
    */
-  NcclLauncher.Call ofEach(Operation op, long output, List<Tensor> inputs, ReduceOp reduceOp) {
+  NcclLauncher.StreamCall ofEach(
+      Operation op, long output, List<Tensor> inputs, ReduceOp reduceOp) {
     requireReducible(op, inputs.get(0), reduceOp);
     return (nccl, handle, stream) -> {
       int first = NcclResult.SUCCESS;
@@ -75,7 +76,7 @@ final class NcclReductions {
           int root = r;
           long from = inputs.get(r).segment().address();
           long to = r == rank ? output : from;
-          Call reduce =
+          ReductionCall reduce =
               (same, count, type, operator, own, queue) ->
                   same.reduce(from, to, count, type, operator, root, own, queue);
           int result = run(nccl, handle, stream, inputs.get(r), reduceOp, reduce);
