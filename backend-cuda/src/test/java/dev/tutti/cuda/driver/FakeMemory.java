@@ -228,7 +228,7 @@ public final class FakeMemory implements MemoryCalls {
   synchronized boolean isOnDevice(long address) {
     Map.Entry<Long, Range> entry = ranges.floorEntry(address);
     return entry != null
-        && entry.getValue().kind == PointerInfo.Kind.DEVICE
+        && entry.getValue().kind == PointerInfo.MemoryKind.DEVICE
         && address < entry.getKey() + entry.getValue().bytes;
   }
 

@@ -30,7 +30,7 @@ class RacesTest {
     b = streams.create(0);
     memory = driver.memory().allocate(BYTES);
     other = driver.memory().allocate(BYTES);
-    event = driver.events().create(EventCalls.Kind.ORDER);
+    event = driver.events().create(EventCalls.Purpose.ORDER);
     fake.races().find();
   }
 
