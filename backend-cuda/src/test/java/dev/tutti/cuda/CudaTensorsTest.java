@@ -5,7 +5,6 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.DType;
 import dev.tutti.Device;
-import dev.tutti.Registration;
 import dev.tutti.Tensor;
 import dev.tutti.cuda.driver.GraphCalls;
 import dev.tutti.cuda.provider.CudaDeviceTensors;
@@ -128,9 +127,8 @@ class CudaTensorsTest {
     FutureTask<Void> copy =
         new FutureTask<>(
             () -> {
-              try (Registration _ = beside.use()) {
-                provider.copyToHost(host, device);
-              }
+              DeviceStream _ = beside.makeCurrent();
+              provider.copyToHost(host, device);
               return null;
             });
     Thread.ofPlatform().start(copy);

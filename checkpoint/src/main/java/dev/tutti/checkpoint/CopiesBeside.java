@@ -1,7 +1,6 @@
 package dev.tutti.checkpoint;
 
 import dev.tutti.Device;
-import dev.tutti.Registration;
 import dev.tutti.Tensor;
 import dev.tutti.spi.DeviceStream;
 import dev.tutti.spi.DeviceTensors;
@@ -61,8 +60,11 @@ final class CopiesBeside {
     try {
       for (Copy copy : copies) {
         DeviceStream stream = Objects.requireNonNull(streams.get(copy.source.device()));
-        try (Registration _ = stream.use()) {
+        DeviceStream before = stream.makeCurrent();
+        try {
           HostCopy.toHost(copy.host, copy.source);
+        } finally {
+          DeviceStream _ = before.makeCurrent();
         }
       }
     } finally {

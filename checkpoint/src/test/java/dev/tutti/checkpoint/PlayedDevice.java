@@ -2,7 +2,6 @@ package dev.tutti.checkpoint;
 
 import dev.tutti.DType;
 import dev.tutti.Device;
-import dev.tutti.Registration;
 import dev.tutti.Tensor;
 import dev.tutti.spi.DeviceStream;
 import dev.tutti.spi.DeviceTensors;
@@ -37,10 +36,10 @@ public final class PlayedDevice implements DeviceTensors {
     }
 
     @Override
-    public Registration use() {
+    public Stream makeCurrent() {
       Stream before = CURRENT.get();
       CURRENT.set(this);
-      return () -> CURRENT.set(before);
+      return before;
     }
 
     @Override
