@@ -96,7 +96,7 @@ class OverlapRacesTest {
   }
 
   /** A place for programs to say which orders may be left out. */
-  private static final class Mutation {
+  static final class Mutation {
     private final int dropped;
     private volatile Thread thread = Thread.currentThread();
     private boolean armed;

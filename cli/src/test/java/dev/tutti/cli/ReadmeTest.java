@@ -35,6 +35,7 @@ class ReadmeTest {
               OpType.SUBGROUP,
               OpType.INIT,
               OpType.CLOSE,
+              OpType.RECONFIGURE,
               OpType.ALLOCATE_SYMMETRIC,
               OpType.UNKNOWN,
               OpType.MONITORED_BARRIER));
