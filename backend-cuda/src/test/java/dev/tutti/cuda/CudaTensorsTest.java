@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.DType;
 import dev.tutti.Device;
+import dev.tutti.Registration;
 import dev.tutti.Tensor;
 import dev.tutti.cuda.driver.GraphCalls;
 import dev.tutti.cuda.provider.CudaDeviceTensors;
@@ -127,8 +128,9 @@ class CudaTensorsTest {
     FutureTask<Void> copy =
         new FutureTask<>(
             () -> {
-              DeviceStream _ = beside.makeCurrent();
-              provider.copyToHost(host, device);
+              try (Registration _ = beside.use()) {
+                provider.copyToHost(host, device);
+              }
               return null;
             });
     Thread.ofPlatform().start(copy);

@@ -1,6 +1,7 @@
 package dev.tutti.checkpoint;
 
 import dev.tutti.Device;
+import dev.tutti.Registration;
 import dev.tutti.Tensor;
 import dev.tutti.spi.DeviceStream;
 import dev.tutti.spi.DeviceTensors;
@@ -60,11 +61,8 @@ final class CopiesBeside {
     try {
       for (Copy copy : copies) {
         DeviceStream stream = Objects.requireNonNull(streams.get(copy.source.device()));
-        DeviceStream before = stream.makeCurrent();
-        try {
+        try (Registration _ = stream.use()) {
           HostCopy.toHost(copy.host, copy.source);
-        } finally {
-          DeviceStream _ = before.makeCurrent();
         }
       }
     } finally {

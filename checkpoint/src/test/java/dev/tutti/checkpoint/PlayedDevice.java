@@ -2,6 +2,7 @@ package dev.tutti.checkpoint;
 
 import dev.tutti.DType;
 import dev.tutti.Device;
+import dev.tutti.Registration;
 import dev.tutti.Tensor;
 import dev.tutti.spi.DeviceStream;
 import dev.tutti.spi.DeviceTensors;
@@ -36,10 +37,10 @@ public final class PlayedDevice implements DeviceTensors {
     }
 
     @Override
-    public Stream makeCurrent() {
+    public Registration use() {
       Stream before = CURRENT.get();
       CURRENT.set(this);
-      return before;
+      return () -> CURRENT.set(before);
     }
 
     @Override

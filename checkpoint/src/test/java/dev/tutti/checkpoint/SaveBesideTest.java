@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.DType;
+import dev.tutti.Registration;
 import dev.tutti.Tensor;
 import dev.tutti.fake.ThreadedWorld;
 import java.nio.file.Path;
@@ -50,8 +51,8 @@ class SaveBesideTest {
           PlayedDevice.Stream stream = new PlayedDevice.Stream();
           CompletableFuture<Void> before = new CompletableFuture<>();
           CompletableFuture<Void> after = new CompletableFuture<>();
-          PlayedDevice.Stream _ = stream.makeCurrent();
-          try (Checkpoints saved = Checkpoints.in(group, folder)) {
+          try (Registration _ = stream.use();
+              Checkpoints saved = Checkpoints.in(group, folder)) {
             stream.add(before);
             Saving saving = saved.saveBeside(1, contents(a, b, host));
             stream.add(after);
@@ -106,8 +107,8 @@ class SaveBesideTest {
           if (group.rank() == 1) {
             stream.add(CompletableFuture.failedFuture(new IllegalStateException("a bad device")));
           }
-          PlayedDevice.Stream _ = stream.makeCurrent();
-          try (Checkpoints saved = Checkpoints.in(group, folder)) {
+          try (Registration _ = stream.use();
+              Checkpoints saved = Checkpoints.in(group, folder)) {
             Saving saving = saved.saveBeside(1, contents(a, b, host));
             saving.awaitCopied();
             assertThatThrownBy(saving::await)
