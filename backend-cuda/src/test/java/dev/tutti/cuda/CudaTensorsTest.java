@@ -5,16 +5,13 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.DType;
 import dev.tutti.Device;
-import dev.tutti.Registration;
 import dev.tutti.Tensor;
 import dev.tutti.cuda.driver.GraphCalls;
 import dev.tutti.cuda.provider.CudaDeviceTensors;
-import dev.tutti.spi.DeviceStream;
 import dev.tutti.spi.DeviceTensors;
 import java.lang.foreign.Arena;
 import java.lang.ref.WeakReference;
 import java.util.concurrent.CountDownLatch;
-import java.util.concurrent.FutureTask;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
@@ -108,44 +105,6 @@ class CudaTensorsTest {
       held.countDown();
       assertThat(tensors.toHost(device).toFloatArray()).containsExactly(7);
     }
-  }
-
-  @Test
-  void copiesInATakenStreamWaitForNothingThatComesLater() throws Exception {
-    DeviceTensors provider = new CudaDeviceTensors(() -> cuda);
-    CudaStream training = cuda.device(0).poolStream();
-    int chunks = 5;
-    Tensor host = Tensor.allocate(DType.INT8, chunks * HostCopies.CHUNK).fill(1);
-    Tensor device = tensors.copyOf(host);
-    CountDownLatch before = machine.hold(training);
-    DeviceStream beside = provider.takeStream(Device.cuda(0)).orElseThrow();
-    CountDownLatch after;
-    try (CudaStream.Scope _ = training.use()) {
-      provider.zero(device);
-      beside.waitFor(provider.currentStream(Device.cuda(0)));
-      after = machine.hold(training);
-    }
-    FutureTask<Void> copy =
-        new FutureTask<>(
-            () -> {
-              try (Registration _ = beside.use()) {
-                provider.copyToHost(host, device);
-              }
-              return null;
-            });
-    Thread.ofPlatform().start(copy);
-    assertThat(copy.isDone()).isFalse();
-    assertThat(host.getLong(0)).isEqualTo(1);
-    before.countDown();
-    copy.get();
-    assertThat(host.segment().mismatch(Tensor.allocate(DType.INT8, host.numel()).segment()))
-        .isEqualTo(-1);
-    assertThat(training.isIdle()).isFalse();
-    assertThat(cuda.device(0).pinned().allocatedBytes())
-        .as("two chunks at once, besides one of the first copy")
-        .isLessThanOrEqualTo(3 * HostCopies.CHUNK + (64 << 10));
-    after.countDown();
-    provider.giveStream(beside);
   }
 
   @Test

@@ -13,8 +13,7 @@ final class HostCopy {
     return device.isCpu() || DeviceTensors.find(device.type()).isPresent();
   }
 
-  /** Returns the provider of tensors on a device that is {@linkplain #supports supported}. */
-  static DeviceTensors of(Device device) {
+  private static DeviceTensors of(Device device) {
     return DeviceTensors.find(device.type()).orElseThrow();
   }
 
