@@ -4,6 +4,7 @@ import dev.tutti.Store;
 import dev.tutti.contracts.ContractSubject;
 import dev.tutti.fake.simulation.SimulatedHost;
 import dev.tutti.fake.simulation.SimulatedProgram;
+import dev.tutti.fake.simulation.SimulatedWorld;
 import dev.tutti.spi.Time;
 import dev.tutti.store.JobToken;
 import dev.tutti.store.tcp.TcpStore;
@@ -25,6 +26,10 @@ import java.util.stream.IntStream;
  */
 public final class SimulatedPrograms {
   private static final Duration PATIENCE = Duration.ofSeconds(60);
+
+  /** How long a call at a store that a reset cut off may go on after the close of its group. */
+  private static final Duration LAST_CALL = Duration.ofSeconds(20);
+
   private static final Duration CALL = PATIENCE.multipliedBy(4);
   private static final int PORT = 29500;
   private static final int MOST_FAULTS = 3;
@@ -109,6 +114,7 @@ public final class SimulatedPrograms {
     } finally {
       stores.reversed().forEach(Store::close);
     }
+    SimulatedWorld.sleep(LAST_CALL);
     for (SimulatedHost host : hosts) {
       if (host.openChannels() > 0) {
         throw new AssertionError(
