@@ -7,7 +7,6 @@ import dev.tutti.ProcessGroup;
 import dev.tutti.RendezvousException;
 import dev.tutti.Settings;
 import dev.tutti.Tensor;
-import dev.tutti.contracts.TestTier;
 import dev.tutti.fake.RankBody;
 import dev.tutti.fake.simulation.FaultPlan;
 import dev.tutti.fake.simulation.FaultPlan.Kind;
@@ -33,7 +32,7 @@ import org.junit.jupiter.params.provider.ValueSource;
  */
 @Isolated("threads of other tests in shared locks would bring in real time")
 class SimulatedGlooTest {
-  private static final int SEEDS = Integer.getInteger("tutti.seeds", TestTier.isFast() ? 4 : 100);
+  private static final int SEEDS = Integer.getInteger("tutti.seeds", 4);
   private static final int FIRST = Integer.getInteger("tutti.firstSeed", 0);
 
   /** What a rank says that is cut off from the store, and so cannot agree with others. */
