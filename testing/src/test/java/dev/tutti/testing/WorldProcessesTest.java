@@ -6,13 +6,13 @@ import static org.junit.platform.engine.TestExecutionResult.Status.ABORTED;
 
 import dev.tutti.ProcessGroup;
 import dev.tutti.Store;
+import dev.tutti.shared.Until;
 import dev.tutti.testkit.Execution;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.Optional;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.locks.LockSupport;
 import org.junit.jupiter.api.Order;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.parallel.ResourceAccessMode;
@@ -70,9 +70,7 @@ class WorldProcessesTest {
         System.out.println("a last word");
         throw new IllegalStateException("no good");
       }
-      while (group.failure().isEmpty()) {
-        LockSupport.parkNanos(1_000_000);
-      }
+      Until.holds(() -> group.failure().isPresent());
       group.barrier();
     }
   }
@@ -98,9 +96,7 @@ class WorldProcessesTest {
       store.barrier("begun", 2, Duration.ofMinutes(3));
       if (group.rank() == 0) {
         store.set("pid", Long.toString(ProcessHandle.current().pid()));
-        while (group.failure().isEmpty()) {
-          LockSupport.parkNanos(1_000_000);
-        }
+        Until.holds(() -> group.failure().isPresent());
         group.barrier();
       }
       long other = Long.parseLong(new String(store.get("pid"), StandardCharsets.UTF_8));

@@ -9,7 +9,6 @@ import dev.tutti.cuda.memory.PinnedAllocator;
 import dev.tutti.spi.Time;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Optional;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.BooleanSupplier;
 import java.util.function.Supplier;
@@ -135,15 +134,15 @@ public final class DeviceParts {
   }
 
   /**
-   * Returns the stream for communication beside computation, of which there is one at a time; empty
+   * Returns the stream for communication beside computation, of which there is one at a time; null
    * if another user has it.
    */
-  public Optional<CudaStream> takeForCommunication() {
+  public @Nullable CudaStream takeForCommunication() {
     if (!isCommunicating.compareAndSet(false, true)) {
-      return Optional.empty();
+      return null;
     }
     try {
-      return Optional.of(takeStream());
+      return takeStream();
     } catch (RuntimeException e) {
       isCommunicating.set(false);
       throw e;

@@ -106,7 +106,7 @@ public final class CudaDeviceTensors implements DeviceTensors {
   public Optional<DeviceStream> takeStream(Device device) {
     return HardwareQueues.warning(Settings.fromEnvironment()).isPresent()
         ? Optional.empty()
-        : Parts.of(of(device)).takeForCommunication().map(stream -> stream);
+        : Optional.ofNullable(Parts.of(of(device)).takeForCommunication());
   }
 
   @Override

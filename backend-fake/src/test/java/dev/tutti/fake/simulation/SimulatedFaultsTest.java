@@ -2,13 +2,11 @@ package dev.tutti.fake.simulation;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.tutti.CollectiveException;
-import dev.tutti.RendezvousException;
 import dev.tutti.Tensor;
 import dev.tutti.fake.RankBody;
 import dev.tutti.fake.simulation.FaultPlan.Fault;
 import dev.tutti.fake.simulation.SimulatedWorld.Outcome;
-import dev.tutti.fake.simulation.SimulatedWorld.RankEnd;
+import dev.tutti.shared.Verdicts;
 import java.time.Duration;
 import java.util.Set;
 import java.util.SplittableRandom;
@@ -29,17 +27,11 @@ class SimulatedFaultsTest {
   private static final int SEEDS = Integer.getInteger("tutti.seeds", 100);
   private static final int FIRST = Integer.getInteger("tutti.firstSeed", 0);
 
-  /** What a rank says that is cut off from the store, and so cannot agree with others. */
-  private static final Pattern ALONE =
-      Pattern.compile(
-          "the store does not answer, so no rank can be asked"
-              + "|the simulated store did not answer in time"
-              + "|the simulated store/\\S+ does not answer within 5 s");
-
   /** How a rank that could not join names the one that failed first, or the one that kept it. */
-  private static final Pattern FAILED = Pattern.compile("first failing rank (\\d+)");
+  private static final Pattern FAILED = Pattern.compile("(?<=first failing rank )\\d+");
 
-  private static final Pattern MISSED = Pattern.compile("rank (\\d+) did not (?:join|register)");
+  private static final Pattern MISSED =
+      Pattern.compile("(?<=rank )\\d+(?= did not (?:join|register))");
 
   private static final RankBody STEPS =
       group -> {
@@ -86,11 +78,7 @@ class SimulatedFaultsTest {
   private static void check(long seed, int size) {
     SimulatedWorld world = world(seed, size);
     Outcome outcome = world.run(STEPS);
-    Set<String> verdicts =
-        outcome.ends().stream()
-            .filter(end -> !end.crashed() && !isAlone(end))
-            .map(SimulatedFaultsTest::verdict)
-            .collect(Collectors.toSet());
+    Set<String> verdicts = Verdicts.of(outcome, SimulatedFaultsTest::named);
     assertThat(verdicts)
         .as("seed %d of %d ranks, %s: %s", seed, size, world.plan(), outcome.ends())
         .hasSizeLessThanOrEqualTo(1);
@@ -102,35 +90,9 @@ class SimulatedFaultsTest {
     assertThat(again.toString()).as("seed %d", seed).isEqualTo(outcome.toString());
   }
 
-  private static boolean isAlone(RankEnd end) {
-    Throwable failure = end.failure();
-    return failure != null && ALONE.matcher(String.valueOf(failure.getMessage())).find();
-  }
-
-  /** Returns whom a rank names, or how else it ended. */
-  private static String verdict(RankEnd end) {
-    return switch (end.failure()) {
-      case null -> "done";
-      case CollectiveException e ->
-          e.failedRank().isPresent() ? "rank " + e.failedRank().getAsInt() : "nobody";
-      case RendezvousException e -> named(e.toString());
-      case Throwable other -> other.toString();
-    };
-  }
-
-  /** Returns the ranks that a text names, which should be one at most. */
   private static String named(String text) {
-    String failed = named(FAILED, text);
-    String named = failed.isEmpty() ? named(MISSED, text) : failed;
-    return named.isEmpty() ? "nobody" : named;
-  }
-
-  private static String named(Pattern how, String text) {
-    return how.matcher(text)
-        .results()
-        .map(found -> "rank " + found.group(1))
-        .distinct()
-        .collect(Collectors.joining(" and "));
+    String failed = Verdicts.named(FAILED, text);
+    return failed.isEmpty() ? Verdicts.named(MISSED, text) : failed;
   }
 
   /** Returns the verdicts that are right: only a rank to which something happened is named. */

@@ -2,9 +2,7 @@ package dev.tutti.gloo.simulation;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.tutti.CollectiveException;
 import dev.tutti.ProcessGroup;
-import dev.tutti.RendezvousException;
 import dev.tutti.Settings;
 import dev.tutti.Tensor;
 import dev.tutti.fake.RankBody;
@@ -13,8 +11,8 @@ import dev.tutti.fake.simulation.FaultPlan.Kind;
 import dev.tutti.fake.simulation.SimulatedHost;
 import dev.tutti.fake.simulation.SimulatedWorld;
 import dev.tutti.fake.simulation.SimulatedWorld.Outcome;
-import dev.tutti.fake.simulation.SimulatedWorld.RankEnd;
 import dev.tutti.gloo.GlooProvider;
+import dev.tutti.shared.Verdicts;
 import java.time.Duration;
 import java.util.Map;
 import java.util.Set;
@@ -35,16 +33,10 @@ class SimulatedGlooTest {
   private static final int SEEDS = Integer.getInteger("tutti.seeds", 4);
   private static final int FIRST = Integer.getInteger("tutti.firstSeed", 0);
 
-  /** What a rank says that is cut off from the store, and so cannot agree with others. */
-  private static final Pattern ALONE =
-      Pattern.compile(
-          "the store does not answer, so no rank can be asked"
-              + "|the simulated store did not answer in time"
-              + "|the simulated store/\\S+ does not answer within 5 s");
-
   /** How a rank that could not join names the one that kept it. */
   private static final Pattern NAMED =
-      Pattern.compile("first failing rank (\\d+)|rank (\\d+) did not (?:join|register|connect)");
+      Pattern.compile(
+          "(?<=first failing rank )\\d+|(?<=rank )\\d+(?= did not (?:join|register|connect))");
 
   private static final RankBody STEPS =
       group -> {
@@ -111,11 +103,7 @@ class SimulatedGlooTest {
             .withTimeout(Duration.ofSeconds(4))
             .withFaults(FaultPlan.ofChannels(random, size, 2, Duration.ofSeconds(12)));
     Outcome outcome = world.run(STEPS);
-    Set<String> verdicts =
-        outcome.ends().stream()
-            .filter(end -> !end.crashed() && !isAlone(end))
-            .map(SimulatedGlooTest::verdict)
-            .collect(Collectors.toSet());
+    Set<String> verdicts = Verdicts.of(outcome, text -> Verdicts.named(NAMED, text));
     assertThat(verdicts)
         .as("seed %d of %d ranks, %s: %s", seed, size, world.plan(), outcome.ends())
         .hasSizeLessThanOrEqualTo(1)
@@ -123,34 +111,6 @@ class SimulatedGlooTest {
     Outcome again = world.run(STEPS);
     assertThat(again.hash()).as("seed %d", seed).isEqualTo(outcome.hash());
     assertThat(again.toString()).as("seed %d", seed).isEqualTo(outcome.toString());
-  }
-
-  private static boolean isAlone(RankEnd end) {
-    Throwable failure = end.failure();
-    return failure != null && ALONE.matcher(String.valueOf(failure.getMessage())).find();
-  }
-
-  /** Returns whom a rank names, or how else it ended. */
-  private static String verdict(RankEnd end) {
-    return switch (end.failure()) {
-      case null -> "done";
-      case CollectiveException e ->
-          e.failedRank().isPresent() ? "rank " + e.failedRank().getAsInt() : "nobody";
-      case RendezvousException e -> named(e.toString());
-      case Throwable other -> other.toString();
-    };
-  }
-
-  /** Returns the ranks that a text names, which should be one at most. */
-  private static String named(String text) {
-    String ranks =
-        NAMED
-            .matcher(text)
-            .results()
-            .map(found -> "rank " + (found.group(1) == null ? found.group(2) : found.group(1)))
-            .distinct()
-            .collect(Collectors.joining(" and "));
-    return ranks.isEmpty() ? "nobody" : ranks;
   }
 
   /**

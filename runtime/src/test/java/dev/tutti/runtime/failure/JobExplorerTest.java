@@ -2,17 +2,10 @@ package dev.tutti.runtime.failure;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.tutti.runtime.failure.JobModel.Action;
-import dev.tutti.runtime.failure.JobModel.Violation;
 import dev.tutti.runtime.failure.JobModel.Wait;
-import dev.tutti.runtime.model.LongSet;
-import java.util.ArrayDeque;
-import java.util.ArrayList;
-import java.util.Collections;
-import java.util.Deque;
+import dev.tutti.runtime.model.Explorer;
 import java.util.List;
 import java.util.SplittableRandom;
-import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -28,18 +21,6 @@ import org.junit.jupiter.params.provider.ValueSource;
 class JobExplorerTest {
   private static final int SEEDS = Integer.getInteger("tutti.seeds", 300);
   private static final int FIRST = Integer.getInteger("tutti.firstSeed", 0);
-
-  /** A state, and how it came about. */
-  private record Node(JobModel model, @Nullable Node before, @Nullable Action action) {
-    List<Action> way() {
-      List<Action> way = new ArrayList<>();
-      for (Node node = this; node.before != null; node = node.before) {
-        way.add(node.action);
-      }
-      Collections.reverse(way);
-      return way;
-    }
-  }
 
   @ParameterizedTest
   @CsvSource({
@@ -98,19 +79,7 @@ class JobExplorerTest {
     int faults = 1 + random.nextInt(4);
     List<Wait> waits = List.of(Wait.values());
     Wait wait = waits.get(random.nextInt(waits.size()));
-    Node node = new Node(new JobModel(wait, size, server, faults), null, null);
-    try {
-      List<Action> actions = node.model.actions();
-      while (!actions.isEmpty()) {
-        Action action = actions.get(random.nextInt(actions.size()));
-        node = new Node(node.model.after(action), node, action);
-        actions = node.model.actions();
-      }
-      node.model.checkEnd();
-    } catch (Violation e) {
-      throw new AssertionError(
-          "seed %d: %s\n%s\n%s".formatted(seed, e.getMessage(), node.way(), node.model), e);
-    }
+    Explorer.walk("seed " + seed, new JobModel(wait, size, server, faults), random);
   }
 
   /** Explores what is needed to find a fault, the smallest first; throws if there is one. */
@@ -137,33 +106,6 @@ class JobExplorerTest {
   }
 
   private static void explore(JobModel start) {
-    LongSet seen = new LongSet();
-    seen.add(start.fingerprint());
-    Deque<Node> todo = new ArrayDeque<>(List.of(new Node(start, null, null)));
-    int ends = 0;
-    while (!todo.isEmpty()) {
-      Node node = todo.removeLast();
-      List<Action> actions = node.model.actions();
-      long own = node.model.fingerprint();
-      try {
-        if (actions.isEmpty()) {
-          node.model.checkEnd();
-          ends++;
-        }
-        for (Action action : actions) {
-          JobModel next = node.model.after(action);
-          long fingerprint = next.fingerprint();
-          if (fingerprint == own) {
-            throw new Violation(action + " changes nothing");
-          }
-          if (seen.add(fingerprint)) {
-            todo.add(new Node(next, node, action));
-          }
-        }
-      } catch (Violation e) {
-        throw new AssertionError(e.getMessage() + "\n" + node.way() + "\n" + node.model, e);
-      }
-    }
-    assertThat(ends).isGreaterThan(20);
+    assertThat(Explorer.explore("a history", start)).isGreaterThan(20);
   }
 }

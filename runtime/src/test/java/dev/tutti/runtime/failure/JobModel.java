@@ -2,6 +2,7 @@ package dev.tutti.runtime.failure;
 
 import dev.tutti.OpType;
 import dev.tutti.runtime.failure.FailureEvent.Kind;
+import dev.tutti.runtime.model.Model;
 import dev.tutti.runtime.operation.RankProgress;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -19,7 +20,7 @@ import org.jspecify.annotations.Nullable;
  * the answers in the store. Each rank has the real {@link JobState}; what its threads would do for
  * it are actions, each of which may be the next.
  */
-final class JobModel {
+final class JobModel implements Model<JobModel.Action> {
   /*
    * A call of the store has two actions, its effect and its reply, so a rank may be lost between
    * them. Time passes only when no rank has anything left to do at this time: the ranks that run are
@@ -42,15 +43,6 @@ final class JobModel {
     SLOW,
     MESSAGES,
     SET_UP
-  }
-
-  /** Something that must never be. */
-  static final class Violation extends RuntimeException {
-    private static final long serialVersionUID = 1;
-
-    Violation(String what) {
-      super(what);
-    }
   }
 
   /** What happens to a rank from outside. */
@@ -189,7 +181,8 @@ final class JobModel {
   }
 
   /** Returns all that decides what may happen next, mixed to 64 bits. */
-  long fingerprint() {
+  @Override
+  public long fingerprint() {
     StateHash all = new StateHash();
     all.add(now);
     all.add(faultsLeft + (allAnswer ? 8 : 0));
@@ -246,12 +239,14 @@ final class JobModel {
   }
 
   /** Returns what may happen next. */
-  List<Action> actions() {
+  @Override
+  public List<Action> actions() {
     return new PossibleActions(this).all();
   }
 
   /** Returns the state after an action. */
-  JobModel after(Action action) {
+  @Override
+  public JobModel after(Action action) {
     JobModel next = new JobModel(this);
     next.run(action);
     return next;
@@ -622,7 +617,8 @@ final class JobModel {
   }
 
   /** Checks what holds once nothing more can happen. */
-  void checkEnd() {
+  @Override
+  public void checkEnd() {
     new EndCheck(this).run();
   }
 

@@ -3,18 +3,11 @@ package dev.tutti.runtime.membership;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.junit.jupiter.params.provider.Arguments.arguments;
 
-import dev.tutti.runtime.membership.ChangeModel.Action;
 import dev.tutti.runtime.membership.ChangeModel.Setting;
-import dev.tutti.runtime.membership.ChangeModel.Violation;
-import dev.tutti.runtime.model.LongSet;
-import java.util.ArrayDeque;
-import java.util.ArrayList;
-import java.util.Collections;
-import java.util.Deque;
+import dev.tutti.runtime.model.Explorer;
 import java.util.List;
 import java.util.SplittableRandom;
 import java.util.stream.Stream;
-import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
@@ -29,18 +22,6 @@ import org.junit.jupiter.params.provider.MethodSource;
 class ChangeExplorerTest {
   private static final int SEEDS = Integer.getInteger("tutti.seeds", 2000);
   private static final int FIRST = Integer.getInteger("tutti.firstSeed", 0);
-
-  /** A state, and how it came about. */
-  private record Node(ChangeModel model, @Nullable Node before, @Nullable Action action) {
-    List<Action> way() {
-      List<Action> way = new ArrayList<>();
-      for (Node node = this; node.before != null; node = node.before) {
-        way.add(node.action);
-      }
-      Collections.reverse(way);
-      return way;
-    }
-  }
 
   static Stream<Arguments> settings() {
     List<Arguments> all =
@@ -110,21 +91,7 @@ class ChangeExplorerTest {
             rules,
             random.nextBoolean(),
             random.nextInt(4) == 0);
-    Node node = new Node(new ChangeModel(setting), null, null);
-    try {
-      List<Action> actions = node.model.actions();
-      while (!actions.isEmpty()) {
-        Action action = actions.get(random.nextInt(actions.size()));
-        node = new Node(node.model.after(action), node, action);
-        actions = node.model.actions();
-      }
-      node.model.checkEnd();
-    } catch (Violation e) {
-      throw new AssertionError(
-          "seed %d, %s: %s\n%s\n%s"
-              .formatted(seed, setting, e.getMessage(), node.way(), node.model),
-          e);
-    }
+    Explorer.walk("seed " + seed + ", " + setting, new ChangeModel(setting), random);
   }
 
   /** Explores what is needed to find a fault, the smallest first; throws if there is one. */
@@ -150,39 +117,6 @@ class ChangeExplorerTest {
   }
 
   private static void explore(Setting setting) {
-    ChangeModel start = new ChangeModel(setting);
-    LongSet seen = new LongSet();
-    seen.add(start.fingerprint());
-    Deque<Node> todo = new ArrayDeque<>(List.of(new Node(start, null, null)));
-    int ends = 0;
-    while (!todo.isEmpty()) {
-      Node node = todo.removeLast();
-      List<Action> actions = node.model.actions();
-      long own = node.model.fingerprint();
-      Action last = null;
-      try {
-        if (actions.isEmpty()) {
-          node.model.checkEnd();
-          ends++;
-        }
-        for (Action action : actions) {
-          last = action;
-          ChangeModel next = node.model.after(action);
-          long fingerprint = next.fingerprint();
-          if (fingerprint == own) {
-            throw new Violation(action + " changes nothing");
-          }
-          if (seen.add(fingerprint)) {
-            todo.add(new Node(next, node, action));
-          }
-        }
-      } catch (Violation e) {
-        throw new AssertionError(
-            "%s: %s\n%s, then %s\n%s"
-                .formatted(setting, e.getMessage(), node.way(), last, node.model),
-            e);
-      }
-    }
-    assertThat(ends).isGreaterThan(0);
+    assertThat(Explorer.explore(setting.toString(), new ChangeModel(setting))).isGreaterThan(0);
   }
 }

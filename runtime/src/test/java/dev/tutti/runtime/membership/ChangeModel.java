@@ -2,6 +2,7 @@ package dev.tutti.runtime.membership;
 
 import dev.tutti.runtime.membership.ChangeInput.Collected;
 import dev.tutti.runtime.membership.ChangeInput.Read;
+import dev.tutti.runtime.model.Model;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
@@ -18,7 +19,7 @@ import org.jspecify.annotations.Nullable;
  * store. Each process has the real {@link ChangeState}; what is done for it are actions, each of
  * which may be the next.
  */
-final class ChangeModel {
+final class ChangeModel implements Model<ChangeModel.Action> {
   /*
    * An append has two actions, its effect and its reply, so a process may end, or the reply may be
    * lost, between them. Time passes only when no process has anything left to do at this time. A
@@ -49,15 +50,6 @@ final class ChangeModel {
       Rules rules,
       boolean hasWills,
       boolean isBlind) {}
-
-  /** Something that must never be. */
-  static final class Violation extends RuntimeException {
-    private static final long serialVersionUID = 1;
-
-    Violation(String what) {
-      super(what);
-    }
-  }
 
   /** What may happen next. */
   enum Step {
@@ -222,7 +214,8 @@ final class ChangeModel {
   }
 
   /** Returns all that decides what may happen next, mixed to 64 bits. */
-  long fingerprint() {
+  @Override
+  public long fingerprint() {
     Hash hash = new Hash();
     hash.add(now);
     hash.add(faultsLeft);
@@ -238,7 +231,8 @@ final class ChangeModel {
    * Returns what may happen next. What a process learns does not depend on what the others do next,
    * nor they on it, so that if it can learn something, only its own actions are returned.
    */
-  List<Action> actions() {
+  @Override
+  public List<Action> actions() {
     List<Action> next = new ArrayList<>();
     for (int i = 0; i < processes.length; i++) {
       List<Action> own = new ArrayList<>();
@@ -349,7 +343,8 @@ final class ChangeModel {
   }
 
   /** Returns what follows from an action. */
-  ChangeModel after(Action action) {
+  @Override
+  public ChangeModel after(Action action) {
     ChangeModel next = new ChangeModel(this);
     if (action.who >= 0) {
       next.processes[action.who] = new Party(processes[action.who]);
@@ -597,7 +592,8 @@ final class ChangeModel {
   }
 
   /** Checks what holds once nothing more can happen. */
-  void checkEnd() {
+  @Override
+  public void checkEnd() {
     boolean isDisturbed = Arrays.stream(processes).anyMatch(each -> each.wasDisturbed);
     boolean isCrashed = Arrays.stream(processes).anyMatch(each -> each.isCrashed);
     Chain last = chain(log.size()).getLast();
