@@ -62,6 +62,16 @@ class CudaTensorsTest {
   }
 
   @Test
+  void aFullDeviceGetsBackTensorsThatNobodyReaches() {
+    machine.fake.memory().setCapacity(100 << 20);
+    for (int i = 0; i < 20; i++) {
+      Tensor tensor = tensors.allocate(DType.UINT8, 40 << 20);
+      assertThat(machine.fake.memory().used(0)).isLessThanOrEqualTo(100 << 20);
+      assertThat(tensor.numel()).isEqualTo(40 << 20);
+    }
+  }
+
+  @Test
   void largeTensorsGoInChunks() {
     int length = (int) (3 * HostCopies.CHUNK / Integer.BYTES) + 7;
     int[] numbers = new int[length];

@@ -11,16 +11,9 @@ import org.junit.jupiter.api.Nested;
 
 /** Runs random programs on fake devices. */
 class FakeProgramsTest {
-  /** Creates devices with room for all tensors that the garbage collector has not found yet. */
-  private static FakeMachine roomy(int devices) {
-    FakeMachine machine = new FakeMachine(devices);
-    machine.fake.memory().setCapacity(1L << 40);
-    return machine;
-  }
-
   @Nested
   class Kernels implements FuzzContract {
-    private final FakeMachine machine = roomy(2);
+    private final FakeMachine machine = new FakeMachine(2);
     private final ContractSubject subject =
         new CudaSubject(
             machine.cuda,
@@ -46,7 +39,7 @@ class FakeProgramsTest {
 
   @Nested
   class Gloo implements FuzzContract {
-    private final FakeMachine machine = roomy(2);
+    private final FakeMachine machine = new FakeMachine(2);
     private final ContractSubject subject = new GlooCudaSubject(machine.cuda, 3, false);
 
     @Override
@@ -63,7 +56,7 @@ class FakeProgramsTest {
   /** Reduces on the devices. */
   @Nested
   class GlooDirect implements FuzzContract {
-    private final FakeMachine machine = roomy(2);
+    private final FakeMachine machine = new FakeMachine(2);
     private final ContractSubject subject = new GlooCudaSubject(machine.cuda, 2, true);
 
     @Override
@@ -79,7 +72,7 @@ class FakeProgramsTest {
 
   @Nested
   class Nccl implements FuzzContract {
-    private final FakeMachine machine = roomy(3);
+    private final FakeMachine machine = new FakeMachine(3);
     private final ContractSubject subject =
         new NcclSubject(machine.cuda, new FakeNccl(machine.fake), 3);
 

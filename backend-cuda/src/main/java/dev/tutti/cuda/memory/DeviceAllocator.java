@@ -32,7 +32,9 @@ import org.jspecify.annotations.Nullable;
  * are merged.
  *
  * <p>When the driver is out of memory, everything cached and idle is returned to it, then the
- * listeners are called, and the allocation is retried once.
+ * listeners are called, and the allocation is retried. If that fails, the garbage collector runs,
+ * because a tensor that nobody reaches keeps its memory until then, and a device may be full while
+ * the Java heap has room for a long time.
  */
 public final class DeviceAllocator {
   /** The granularity of all sizes, in bytes. */
@@ -114,6 +116,9 @@ public final class DeviceAllocator {
       block = tryAllocate(rounded, stream);
     }
     if (block == null) {
+      block = collectGarbage(rounded, stream);
+    }
+    if (block == null) {
       throw full(bytes);
     }
     // The streams of freed blocks may be of other devices, whose contexts were entered.
@@ -133,6 +138,38 @@ public final class DeviceAllocator {
       listener.onPressure(bytes);
     }
     releaseCached();
+  }
+
+  /**
+   * Runs the garbage collector, and allocates as soon as the tensors that it found leave enough
+   * room.
+   *
+   * @return null if they do not
+   */
+  private @Nullable DeviceBlock collectGarbage(long bytes, BlockStream stream) {
+    Usage usage = usage();
+    if (usage.usedBytes() == 0 || usage.reservedBytes() + room().free() < bytes) {
+      return null;
+    }
+    System.gc();
+    long known = usage.usedBytes();
+    // Tensors are freed by a thread of the JVM, one after the other.
+    while (hasLess(known)) {
+      known = usage().usedBytes();
+      releaseCached();
+      DeviceBlock block = tryAllocate(bytes, stream);
+      if (block != null) {
+        return block;
+      }
+    }
+    return null;
+  }
+
+  /** Waits until tensors use less than the given number of bytes, but not for long. */
+  private boolean hasLess(long usedBytes) {
+    long deadline = System.nanoTime() + RELEASE_WAIT_NANOS;
+    return WaitStrategy.until(
+        () -> usage().usedBytes() < usedBytes, deadline, POLL_NANOS, Time.SYSTEM);
   }
 
   /** Allocates a block, or returns null if the driver is out of memory. */

@@ -482,7 +482,7 @@ class CudaBackendTest {
               }
               group.store().barrier("cached", 2, Duration.ofMinutes(1));
               if (group.rank() == 0) {
-                machine.fake.memory().setCapacity(machine.fake.memory().used());
+                machine.fake.memory().setCapacity(machine.fake.memory().used(0));
               }
               group.store().barrier("full", 2, Duration.ofMinutes(1));
               new OperationChecks(group.split(0, 0).orElseThrow(), device).all(2);

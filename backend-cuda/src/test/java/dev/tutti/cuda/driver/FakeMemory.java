@@ -9,6 +9,7 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteBuffer;
 import java.util.ArrayDeque;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.Map;
 import java.util.Objects;
@@ -31,7 +32,7 @@ public final class FakeMemory implements MemoryCalls {
   private final ArrayDeque<Long> freed = new ArrayDeque<>();
   private long freedBytes;
   private long capacity = 1L << 30;
-  private long used;
+  private final Map<Integer, Long> used = new HashMap<>();
   private long mostLocked = Long.MAX_VALUE;
   private long locked;
 
@@ -61,7 +62,7 @@ public final class FakeMemory implements MemoryCalls {
     this.fake = fake;
   }
 
-  /** Sets the total memory of all devices, in bytes. */
+  /** Sets the total memory of each device, in bytes. */
   public synchronized void setCapacity(long bytes) {
     capacity = bytes;
   }
@@ -82,13 +83,21 @@ public final class FakeMemory implements MemoryCalls {
 
   /** Returns the number of allocated bytes on all devices. */
   public synchronized long used() {
-    return used;
+    return used.values().stream().mapToLong(Long::longValue).sum();
+  }
+
+  /** Returns the number of allocated bytes on one device. */
+  public synchronized long used(int device) {
+    return used.getOrDefault(device, 0L);
   }
 
   @Override
-  public synchronized Room room() {
+  public Room room() {
     fake.requireHealthy("cuMemGetInfo");
-    return new Room(capacity - used, capacity);
+    int device = fake.contexts().requireDevice("cuMemGetInfo");
+    synchronized (this) {
+      return new Room(capacity - used(device), capacity);
+    }
   }
 
   @Override
@@ -96,20 +105,20 @@ public final class FakeMemory implements MemoryCalls {
     fake.enter("cuMemAlloc", String.valueOf(bytes));
     int device = fake.contexts().requireDevice("cuMemAlloc");
     synchronized (this) {
-      take("cuMemAlloc", bytes);
+      take("cuMemAlloc", device, bytes);
       return add("device memory", new Range(PointerInfo.MemoryKind.DEVICE, device, bytes));
     }
   }
 
-  synchronized void take(String call, long bytes) {
-    if (bytes > capacity - used) {
+  synchronized void take(String call, int device, long bytes) {
+    if (bytes > capacity - used(device)) {
       throw FakeCudaDriver.error(call, CudaException.OUT_OF_MEMORY);
     }
-    used += bytes;
+    used.merge(device, bytes, Long::sum);
   }
 
-  synchronized void giveBack(long bytes) {
-    used -= bytes;
+  synchronized void giveBack(int device, long bytes) {
+    used.merge(device, -bytes, Long::sum);
   }
 
   /** Reserves addresses that cannot be used before {@link #setUsable}. */
@@ -193,7 +202,7 @@ public final class FakeMemory implements MemoryCalls {
     fake.destroy("cuMemFree", address, "device memory");
     synchronized (this) {
       Range range = range(address);
-      used -= range.bytes;
+      giveBack(range.device, range.bytes);
       freed(address, range);
     }
   }

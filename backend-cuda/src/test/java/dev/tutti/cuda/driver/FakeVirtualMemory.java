@@ -5,6 +5,7 @@ import static dev.tutti.cuda.driver.FakeCudaDriver.hex;
 import java.nio.ByteBuffer;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.OptionalInt;
 import java.util.stream.Stream;
 
 /**
@@ -22,15 +23,20 @@ final class FakeVirtualMemory implements VirtualMemoryCalls {
   private static final class Physical {
     private final long bytes;
     private final int fd;
-    private final boolean imported;
+    private final OptionalInt owner;
     private final int share;
     private int holders;
 
-    Physical(long bytes, int fd, boolean imported, int share) {
+    /**
+     * Describes memory.
+     *
+     * @param owner the device whose memory it takes; empty for memory of another process
+     */
+    Physical(long bytes, int fd, OptionalInt owner, int share) {
       this.share = share;
       this.bytes = bytes;
       this.fd = fd;
-      this.imported = imported;
+      this.owner = owner;
     }
   }
 
@@ -49,9 +55,7 @@ final class FakeVirtualMemory implements VirtualMemoryCalls {
     memory.holders--;
     if (memory.holders == 0) {
       FakePages.close(memory.fd);
-      if (!memory.imported) {
-        fake.memory().giveBack(memory.bytes);
-      }
+      memory.owner.ifPresent(device -> fake.memory().giveBack(device, memory.bytes));
     }
   }
 
@@ -74,8 +78,9 @@ final class FakeVirtualMemory implements VirtualMemoryCalls {
     if (bytes % GRANULARITY != 0) {
       throw FakeCudaDriver.error("cuMemCreate", FakeCudaDriver.INVALID_VALUE);
     }
-    fake.memory().take("cuMemCreate", bytes);
-    return handle(new Physical(bytes, FakePages.create(bytes), false, properties.share().code()));
+    fake.memory().take("cuMemCreate", properties.device(), bytes);
+    OptionalInt owner = OptionalInt.of(properties.device());
+    return handle(new Physical(bytes, FakePages.create(bytes), owner, properties.share().code()));
   }
 
   @Override
@@ -109,7 +114,9 @@ final class FakeVirtualMemory implements VirtualMemoryCalls {
             .findAny()
             .orElse(null);
     return handle(
-        known == null ? new Physical(bytes, FakePages.duplicate(fd), true, share.code()) : known);
+        known == null
+            ? new Physical(bytes, FakePages.duplicate(fd), OptionalInt.empty(), share.code())
+            : known);
   }
 
   private Physical exported(long handle, Share share) {
