@@ -80,7 +80,7 @@ public final class CallOptions implements Serializable {
     return Optional.ofNullable(timeout);
   }
 
-  /** Tells whether the call returns at once rather than when the operation is done. */
+  /** Returns whether the call returns at once rather than when the operation is done. */
   public boolean isAsync() {
     return async;
   }

@@ -194,17 +194,17 @@ public final class Capabilities {
     return features;
   }
 
-  /** Tells whether an operation is supported. */
+  /** Returns whether an operation is supported. */
   public boolean has(OpType operation) {
     return operations.contains(operation);
   }
 
-  /** Tells whether a feature is supported. */
+  /** Returns whether a feature is supported. */
   public boolean has(Feature feature) {
     return features.contains(feature);
   }
 
-  /** Tells whether elements of a type can be reduced by an operator. */
+  /** Returns whether elements of a type can be reduced by an operator. */
   public boolean canReduce(DType dtype, ReduceOp op) {
     return reducible.contains(dtype) && reduceOps.contains(op.kind()) && op.isDefinedOn(dtype);
   }

@@ -63,22 +63,22 @@ public enum DType {
     return byteSize;
   }
 
-  /** Tells whether elements are real floating-point numbers that can be reduced. */
+  /** Returns whether elements are real floating-point numbers that can be reduced. */
   public boolean isFloatingPoint() {
     return kind == Kind.FLOAT;
   }
 
-  /** Tells whether elements are integers; false for {@link #BOOL}. */
+  /** Returns whether elements are integers; false for {@link #BOOL}. */
   public boolean isInteger() {
     return kind == Kind.INTEGER;
   }
 
-  /** Tells whether elements are pairs of real numbers. */
+  /** Returns whether elements are pairs of real numbers. */
   public boolean isComplex() {
     return kind == Kind.COMPLEX;
   }
 
-  /** Tells whether elements can only be moved and never reduced. */
+  /** Returns whether elements can only be moved and never reduced. */
   public boolean isOpaque() {
     return kind == Kind.OPAQUE;
   }

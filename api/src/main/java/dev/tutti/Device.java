@@ -38,7 +38,7 @@ public record Device(String type, int index) implements Serializable {
     return new Device("cuda", index);
   }
 
-  /** Tells whether this is host memory. */
+  /** Returns whether this is host memory. */
   public boolean isCpu() {
     return type.equals("cpu");
   }

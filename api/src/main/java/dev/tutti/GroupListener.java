@@ -54,7 +54,7 @@ public interface GroupListener {
     /** Returns the operation's number in the group's sequence, starting at 1. */
     long sequenceNumber();
 
-    /** Tells whether the call returns at once. */
+    /** Returns whether the call returns at once. */
     boolean isAsync();
 
     /** Returns the root of a collective or the peer of a message, or empty if there is neither. */

@@ -205,7 +205,7 @@ public final class GroupOptions implements Serializable {
     return fields.time == null ? Time.SYSTEM : fields.time;
   }
 
-  /** Tells whether other options are equal to these, with the same provider, store and time. */
+  /** Returns whether other options are equal to these, with the same provider, store and time. */
   @Override
   public boolean equals(@Nullable Object other) {
     return other instanceof GroupOptions options && fields.all().equals(options.fields.all());

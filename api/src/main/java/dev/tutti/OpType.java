@@ -70,7 +70,7 @@ public enum OpType {
     return label;
   }
 
-  /** Tells whether the operation moves data between two ranks only. */
+  /** Returns whether the operation moves data between two ranks only. */
   public boolean isPointToPoint() {
     return this == SEND || this == RECV || this == RECV_ANY_SOURCE;
   }

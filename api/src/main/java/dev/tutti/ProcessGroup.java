@@ -823,7 +823,7 @@ public interface ProcessGroup extends AutoCloseable {
     return reconfigure(ReconfigureOptions.DEFAULT.withJoining(joining, joining));
   }
 
-  /** Tells whether {@link #close()} was called. */
+  /** Returns whether {@link #close()} was called. */
   boolean isClosed();
 
   /**

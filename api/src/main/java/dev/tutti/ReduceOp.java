@@ -61,7 +61,7 @@ public final class ReduceOp implements Serializable {
     PREMUL_SUM;
 
     /**
-     * Tells whether the operator is defined on a type.
+     * Returns whether the operator is defined on a type.
      *
      * <p>Opaque types can never be reduced, and complex types only by SUM, AVG and PREMUL_SUM
      * (c10d's {@code isComplexViewAsRealAllowed}). PREMUL_SUM needs floating-point elements or
@@ -148,13 +148,13 @@ public final class ReduceOp implements Serializable {
     return factor;
   }
 
-  /** Tells whether this is one of {@link #BAND}, {@link #BOR} and {@link #BXOR}. */
+  /** Returns whether this is one of {@link #BAND}, {@link #BOR} and {@link #BXOR}. */
   public boolean isBitwise() {
     return kind == Kind.BAND || kind == Kind.BOR || kind == Kind.BXOR;
   }
 
   /**
-   * Tells whether the operator is defined on a type, as {@link Kind#isDefinedOn} does.
+   * Returns whether the operator is defined on a type, as {@link Kind#isDefinedOn} does.
    *
    * @param dtype the element type
    */

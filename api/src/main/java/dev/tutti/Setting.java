@@ -210,7 +210,7 @@ public final class Setting<T> {
     return parser;
   }
 
-  /** Tells whether the value must not be shown to anyone. */
+  /** Returns whether the value must not be shown to anyone. */
   public boolean secret() {
     return secret;
   }

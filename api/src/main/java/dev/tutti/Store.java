@@ -136,14 +136,14 @@ public interface Store extends AutoCloseable {
   void await(List<String> keys, Duration timeout);
 
   /**
-   * Tells, without waiting, whether all keys exist.
+   * Returns, without waiting, whether all keys exist.
    *
    * @param keys the keys
    */
   boolean check(List<String> keys);
 
   /**
-   * Tells, without waiting, whether all keys exist.
+   * Returns, without waiting, whether all keys exist.
    *
    * @param keys the keys
    */

@@ -82,7 +82,7 @@ public interface SymmetricMemory extends AutoCloseable {
    */
   void waitSignal(int rank, int channel, Duration timeout);
 
-  /** Tells whether the device can write to all buffers at once. */
+  /** Returns whether the device can write to all buffers at once. */
   boolean hasMulticast();
 
   /** Frees this rank's buffer and its view of the others; further calls have no effect. */

@@ -347,7 +347,7 @@ public final class Tensor {
     return segment == null ? Layout.SPARSE_COO : Layout.STRIDED;
   }
 
-  /** Tells whether this is a sparse tensor. */
+  /** Returns whether this is a sparse tensor. */
   public boolean isSparse() {
     return segment == null;
   }
@@ -392,7 +392,7 @@ public final class Tensor {
     return numel * dtype.byteSize();
   }
 
-  /** Tells whether the elements are adjacent, in row-major order. */
+  /** Returns whether the elements are adjacent, in row-major order. */
   public boolean isContiguous() {
     return contiguous;
   }
@@ -435,7 +435,7 @@ public final class Tensor {
     return values;
   }
 
-  /** Tells whether another tensor has the same sizes. */
+  /** Returns whether another tensor has the same sizes. */
   public boolean sameShape(Tensor other) {
     return Arrays.equals(shape, other.shape);
   }

@@ -24,12 +24,12 @@ public interface Work {
   /** Returns the state of the operation. */
   WorkState state();
 
-  /** Tells whether the state is final; for a device operation, whether the device is done. */
+  /** Returns whether the state is final; for a device operation, whether the device is done. */
   default boolean isCompleted() {
     return state().isFinal();
   }
 
-  /** Tells whether the operation completed without failure. */
+  /** Returns whether the operation completed without failure. */
   default boolean isSuccess() {
     return state() == WorkState.COMPLETED;
   }

@@ -15,7 +15,7 @@ public enum WorkState {
   /** The operation was ended by an abort or a close. */
   ABORTED;
 
-  /** Tells whether the state can no longer change. */
+  /** Returns whether the state can no longer change. */
   public boolean isFinal() {
     return compareTo(COMPLETED) >= 0;
   }

@@ -92,7 +92,7 @@ public final class DlpackExports {
     }
   }
 
-  /** Tells whether a structure is exported and its deleter has not run yet. */
+  /** Returns whether a structure is exported and its deleter has not run yet. */
   static boolean isExported(MemorySegment managed) {
     return EXPORTED.containsKey(managed.address());
   }

@@ -303,7 +303,7 @@ public interface Backend extends AutoCloseable {
   }
 
   /**
-   * Tells whether some ranks of the group are known to run another library, and so do not answer
+   * Returns whether some ranks of the group are known to run another library, and so do not answer
    * requests made through the store. Called after the backend was created.
    */
   default boolean hasForeignRanks() {
@@ -385,7 +385,7 @@ public interface Backend extends AutoCloseable {
   }
 
   /**
-   * Tells whether barriers run on this backend even if the group has one for the host too, as
+   * Returns whether barriers run on this backend even if the group has one for the host too, as
    * c10d's do on NCCL in a group with a {@code device_id}. Called once, after the backend was
    * created. All ranks must give the same answer.
    */

@@ -38,17 +38,17 @@ public interface BackendProvider {
   Capabilities capabilities(String deviceType);
 
   /**
-   * Tells whether a single backend of a group serves all kinds of device for which the group names
-   * this provider. That backend is created for the first of these kinds, with the group's device if
-   * the device is of any of them.
+   * Returns whether a single backend of a group serves all kinds of device for which the group
+   * names this provider. That backend is created for the first of these kinds, with the group's
+   * device if the device is of any of them.
    */
   default boolean isOneForAllDevices() {
     return false;
   }
 
   /**
-   * Tells whether operations move data between ranks. A fake that only checks calls returns false;
-   * it may leave outputs as they are.
+   * Returns whether operations move data between ranks. A fake that only checks calls returns
+   * false; it may leave outputs as they are.
    */
   default boolean movesData() {
     return true;
@@ -65,7 +65,7 @@ public interface BackendProvider {
   }
 
   /**
-   * Tells whether the backend may be selected for a kind of device without being named. Fake
+   * Returns whether the backend may be selected for a kind of device without being named. Fake
    * backends return false.
    *
    * @param deviceType one of {@link #deviceTypes()}

@@ -125,7 +125,7 @@ public final class Bootstrap {
   }
 
   /**
-   * Tells whether a store has a key; a server is given one second to answer.
+   * Returns whether a store has a key; a server is given one second to answer.
    *
    * @throws StoreSilentException if the server does not answer
    */

@@ -83,7 +83,7 @@ public final class Call {
     return one != null ? 1 : outputs.size();
   }
 
-  /** Tells whether the operation writes the tensors that it reads. */
+  /** Returns whether the operation writes the tensors that it reads. */
   public boolean isInPlace() {
     return inPlace;
   }
@@ -195,7 +195,7 @@ public final class Call {
     return byteSize;
   }
 
-  /** Tells whether rank 0 of a monitored barrier collects all missing ranks. */
+  /** Returns whether rank 0 of a monitored barrier collects all missing ranks. */
   public boolean waitAllRanks() {
     return waitAllRanks;
   }

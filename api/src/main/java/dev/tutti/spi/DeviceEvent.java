@@ -3,7 +3,7 @@ package dev.tutti.spi;
 /** A point in a device's stream that the device has reached or will reach. */
 public interface DeviceEvent {
   /**
-   * Tells, without blocking, whether the device has reached the point.
+   * Returns, without blocking, whether the device has reached the point.
    *
    * @throws RuntimeException if the device failed
    */

@@ -30,6 +30,6 @@ public interface DeviceStream {
    */
   void keep(Tensor tensor);
 
-  /** Tells whether work in this stream is being recorded, to be executed later (a CUDA graph). */
+  /** Returns whether work in this stream is being recorded, to be executed later (a CUDA graph). */
   boolean isCapturing();
 }

@@ -32,7 +32,7 @@ public interface Operation {
   /** Returns the time by which the operation must be done, in terms of the group's clock. */
   long deadlineNanos();
 
-  /** Tells whether the operation has ended, successfully or not. */
+  /** Returns whether the operation has ended, successfully or not. */
   boolean isDone();
 
   /** Ends the operation successfully; its tensors hold the result. */

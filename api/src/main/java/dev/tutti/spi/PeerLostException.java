@@ -39,7 +39,7 @@ public final class PeerLostException extends TuttiException {
   }
 
   /**
-   * Tells whether the peer announced that it is leaving; the group learns the reason from that
+   * Returns whether the peer announced that it is leaving; the group learns the reason from that
    * peer.
    */
   public boolean isFarewell() {

@@ -39,7 +39,7 @@ public interface StoreProvider {
   }
 
   /**
-   * Tells whether a rank or the launcher serves the store; if not, the store exists before they
+   * Returns whether a rank or the launcher serves the store; if not, the store exists before they
    * start.
    */
   default boolean isServedByRank() {
@@ -172,7 +172,7 @@ public interface StoreProvider {
       return size;
     }
 
-    /** Tells whether this process serves the store. */
+    /** Returns whether this process serves the store. */
     public boolean host() {
       return host;
     }

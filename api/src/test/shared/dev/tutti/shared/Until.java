@@ -14,7 +14,7 @@ public final class Until {
    * @param <E> what the look at it may throw
    */
   public interface Condition<E extends Exception> {
-    /** Tells whether it holds by now. */
+    /** Returns whether it holds by now. */
     boolean isMet() throws E;
   }
 

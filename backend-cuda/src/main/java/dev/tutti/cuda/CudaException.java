@@ -57,7 +57,7 @@ public class CudaException extends BackendException {
     return errorName;
   }
 
-  /** Tells whether the device was out of memory. */
+  /** Returns whether the device was out of memory. */
   public boolean isOutOfMemory() {
     return code == OUT_OF_MEMORY;
   }

@@ -95,14 +95,14 @@ public final class CudaStream extends Facade<BlockStream> implements DeviceStrea
   }
 
   /**
-   * Tells, without blocking, whether all work in this stream is done; false while the stream is
+   * Returns, without blocking, whether all work in this stream is done; false while the stream is
    * being captured into a graph.
    */
   public boolean isIdle() {
     return device.context().isIdle(handle);
   }
 
-  /** Tells whether work in this stream is being captured into a graph. */
+  /** Returns whether work in this stream is being captured into a graph. */
   @Override
   public boolean isCapturing() {
     device.context().enter();

@@ -103,7 +103,7 @@ record Contribution(Call call, long sequence, @Nullable SharedBlock block) {
     return bytes;
   }
 
-  /** Tells whether the memory of a tensor has been freed. */
+  /** Returns whether the memory of a tensor has been freed. */
   boolean isFreed() {
     return Stream.concat(inputs().stream(), outputs().stream())
         .flatMap(
@@ -114,7 +114,7 @@ record Contribution(Call call, long sequence, @Nullable SharedBlock block) {
         .anyMatch(tensor -> !tensor.segment().scope().isAlive());
   }
 
-  /** Tells whether this call can be the same operation as another rank's. */
+  /** Returns whether this call can be the same operation as another rank's. */
   boolean matches(Contribution other) {
     if (type() != other.type()
         || call.rootOr(-1) != other.call.rootOr(-1)
@@ -131,7 +131,7 @@ record Contribution(Call call, long sequence, @Nullable SharedBlock block) {
         : sameSizes(inputs(), other.inputs());
   }
 
-  /** Tells whether all ranks pass tensors of the same sizes. */
+  /** Returns whether all ranks pass tensors of the same sizes. */
   boolean hasEqualParts() {
     return switch (type()) {
       case ALL_GATHER, GATHER, SCATTER, ALL_TO_ALL, ALL_TO_ALL_SINGLE -> false;

@@ -30,7 +30,7 @@ final class FailureChoice {
   }
 
   /**
-   * Tells whether a rank failed by itself, rather than because of others or because the run was
+   * Returns whether a rank failed by itself, rather than because of others or because the run was
    * ending.
    */
   private static boolean isOwn(@Nullable Throwable failure) {

@@ -123,7 +123,7 @@ public final class Faults {
   }
 
   /**
-   * Tells whether a rank has been killed.
+   * Returns whether a rank has been killed.
    *
    * @param rank the rank
    */

@@ -102,7 +102,7 @@ final class Hub {
     run.forEach(Runnable::run);
   }
 
-  /** Tells whether the calling thread has the lock. */
+  /** Returns whether the calling thread has the lock. */
   boolean isLockHeld() {
     return lock.isHeldByCurrentThread();
   }
@@ -163,7 +163,7 @@ final class Hub {
     }
   }
 
-  /** Tells whether all ranks are present; waits for them, but only for a short time. */
+  /** Returns whether all ranks are present; waits for them, but only for a short time. */
   private boolean isComplete(BackendContext context, long deadlineNanos) throws Exception {
     int rank = context.rank();
     lock();
@@ -229,7 +229,7 @@ final class Hub {
     return left[rank];
   }
 
-  /** Tells whether all other ranks have left. */
+  /** Returns whether all other ranks have left. */
   boolean isAlone(int rank) {
     assert isLockHeld();
     return leftCount - (left[rank] ? 1 : 0) == size - 1;

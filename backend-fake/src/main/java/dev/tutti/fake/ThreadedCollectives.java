@@ -40,7 +40,7 @@ final class ThreadedCollectives {
     this.current = new Round(size, time);
   }
 
-  /** Tells whether any rank is waiting for the given rank. */
+  /** Returns whether any rank is waiting for the given rank. */
   boolean isAwaited(int rank) {
     assert hub.isLockHeld();
     return current.hasBegun() && current.isMissing(rank);

@@ -153,7 +153,7 @@ final class WorldRun<T> {
     }
   }
 
-  /** Tells whether a failure was thrown by a group, or was caused by such an exception. */
+  /** Returns whether a failure was thrown by a group, or was caused by such an exception. */
   private static boolean isOfGroup(Throwable failure) {
     for (Throwable each = failure; each instanceof Exception; each = each.getCause()) {
       if (each instanceof TuttiException) {

@@ -99,7 +99,7 @@ public record BindAddress(InetAddress address, String interfaceName, String reas
             + usableInterfaces());
   }
 
-  /** Tells whether there is an interface, of which the JDK shows only those with an address. */
+  /** Returns whether there is an interface, of which the JDK shows only those with an address. */
   private static boolean exists(String name) {
     try (Stream<String> lines = Files.lines(INTERFACES)) {
       return !name.isEmpty() && lines.anyMatch(line -> line.strip().startsWith(name + ":"));

@@ -20,7 +20,7 @@ import org.jspecify.annotations.Nullable;
  */
 record SharedHost(HostGroups groups, ShmChannel channel, @Nullable SymmetricMemories memories)
     implements AutoCloseable {
-  /** Tells whether all ranks share one memory. */
+  /** Returns whether all ranks share one memory. */
   public boolean isOneHost() {
     return groups.hosts() == 1;
   }

@@ -52,7 +52,7 @@ class ManyRanksTest {
    */
   private record Need(long sockets, long socketsAtLast, long mapped, long nanos) {
     /**
-     * Tells whether a rank may have waited so long for another one that it connected with it, to
+     * Returns whether a rank may have waited so long for another one that it connected with it, to
      * hear whether it is still there.
      */
     boolean mayHaveWatched() {

@@ -62,7 +62,7 @@ public interface ContractSubject {
   }
 
   /**
-   * Tells whether AVG divides a sum that neither overflows nor wraps, so that for whole numbers
+   * Returns whether AVG divides a sum that neither overflows nor wraps, so that for whole numbers
    * only the division rounds. A backend that divides each rank's contribution, as NCCL does, rounds
    * more often.
    */
@@ -71,7 +71,7 @@ public interface ContractSubject {
   }
 
   /**
-   * Tells whether MIN and MAX are NaN where a rank's element is NaN. With NCCL they are that only
+   * Returns whether MIN and MAX are NaN where a rank's element is NaN. With NCCL they are that only
    * if the elements of all ranks are.
    */
   default boolean nanWins() {
@@ -79,8 +79,9 @@ public interface ContractSubject {
   }
 
   /**
-   * Tells whether ranks whose calls do not match fail at once with a {@link PeerMismatchException}.
-   * If the ranks do not compare their calls, as with NCCL, they run into their deadlines.
+   * Returns whether ranks whose calls do not match fail at once with a {@link
+   * PeerMismatchException}. If the ranks do not compare their calls, as with NCCL, they run into
+   * their deadlines.
    */
   default boolean detectsMismatches() {
     return true;
@@ -91,7 +92,7 @@ public interface ContractSubject {
     return List.of();
   }
 
-  /** Tells whether the tensors are in host memory. */
+  /** Returns whether the tensors are in host memory. */
   default boolean isOnHost() {
     return true;
   }

@@ -32,16 +32,16 @@ public @interface ContractTest {
   /** Returns the features that the test requires. */
   Feature[] features() default {};
 
-  /** Tells whether the test needs data that is moved between ranks. */
+  /** Returns whether the test needs data that is moved between ranks. */
   boolean movesData() default false;
 
-  /** Tells whether the test needs synchronous calls that return when done, as on host tensors. */
+  /** Returns whether the test needs synchronous calls that return when done, as on host tensors. */
   boolean blocking() default false;
 
-  /** Tells whether the test needs tensors in host memory. */
+  /** Returns whether the test needs tensors in host memory. */
   boolean onHost() default false;
 
-  /** Tells whether the test needs a backend that notices calls that do not match. */
+  /** Returns whether the test needs a backend that notices calls that do not match. */
   boolean mismatches() default false;
 
   /** Returns the smallest number of ranks for which the test is meaningful. */
@@ -50,6 +50,6 @@ public @interface ContractTest {
   /** Returns the largest number of ranks with which the test ends in a short time. */
   int maxSize() default Integer.MAX_VALUE;
 
-  /** Tells whether a single number of ranks, the smallest, is enough. */
+  /** Returns whether a single number of ranks, the smallest, is enough. */
   boolean once() default false;
 }

@@ -79,12 +79,12 @@ public final class ContractWorld {
     return isLarge() ? new int[] {0, 1, size / 2, size - 1} : IntStream.range(0, size).toArray();
   }
 
-  /** Tells whether there are so many ranks that a test must do less with each. */
+  /** Returns whether there are so many ranks that a test must do less with each. */
   boolean isLarge() {
     return size > 8;
   }
 
-  /** Tells whether all ranks run in this JVM. */
+  /** Returns whether all ranks run in this JVM. */
   boolean isInOneJvm() {
     return subject.onlyRank().isEmpty();
   }

@@ -77,7 +77,7 @@ public final class HostStream implements AutoCloseable {
     }
   }
 
-  /** Tells whether the stream was closed and its thread has ended. */
+  /** Returns whether the stream was closed and its thread has ended. */
   boolean hasEnded() {
     return thread.isTerminated();
   }

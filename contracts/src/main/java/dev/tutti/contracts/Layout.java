@@ -20,7 +20,7 @@ enum Layout {
   /** In an array of the Java heap. */
   HEAP;
 
-  /** Tells whether the elements are adjacent, whatever the shape. */
+  /** Returns whether the elements are adjacent, whatever the shape. */
   boolean isContiguous() {
     return this == CONTIGUOUS || this == OFFSET || this == HEAP;
   }

@@ -26,7 +26,7 @@ record LoneCall(OpType op, Member member, Refusals.Call call) {
     return member.group();
   }
 
-  /** Tells whether rank 0 made the call. */
+  /** Returns whether rank 0 made the call. */
   boolean isMade() {
     return group().sequenceNumber() > 0
         || group().diagnostics().flightRecord().contains(op.label());

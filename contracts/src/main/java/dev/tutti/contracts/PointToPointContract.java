@@ -205,7 +205,7 @@ public interface PointToPointContract extends GroupContract {
         });
   }
 
-  /** Tells the source of a plain receive as well, but not of a send. */
+  /** Has the source of a plain receive too, but not that of a send. */
   @ContractTest(
       needs = {OpType.SEND, OpType.RECV},
       minSize = 2)

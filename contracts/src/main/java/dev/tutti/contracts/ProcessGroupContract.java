@@ -78,17 +78,17 @@ public abstract class ProcessGroupContract
     return provider().capabilities(Device.CPU.type());
   }
 
-  /** Tells whether mismatches are detected; see {@link ContractSubject#detectsMismatches}. */
+  /** Returns whether mismatches are detected; see {@link ContractSubject#detectsMismatches}. */
   protected boolean detectsMismatches() {
     return true;
   }
 
-  /** Tells whether AVG divides the sum; see {@link ContractSubject#dividesTheSum}. */
+  /** Returns whether AVG divides the sum; see {@link ContractSubject#dividesTheSum}. */
   protected boolean dividesTheSum() {
     return true;
   }
 
-  /** Tells whether a NaN wins in MIN and MAX; see {@link ContractSubject#nanWins}. */
+  /** Returns whether a NaN wins in MIN and MAX; see {@link ContractSubject#nanWins}. */
   protected boolean nanWins() {
     return true;
   }

@@ -100,7 +100,7 @@ final class ReductionCase {
     return rounded.toDoubleArray();
   }
 
-  /** Tells whether it is a mean, minimum or maximum, whose inputs have extreme numbers. */
+  /** Returns whether it is a mean, minimum or maximum, whose inputs have extreme numbers. */
   boolean isOfExtremes() {
     return kind == ReduceOp.Kind.AVG || kind == ReduceOp.Kind.MIN || kind == ReduceOp.Kind.MAX;
   }

@@ -27,12 +27,12 @@ final class SampledExtension implements ExecutionCondition {
         && drawsInvocation(test, context.getUniqueId());
   }
 
-  /** Tells whether the fast tier runs a test of a suite. */
+  /** Returns whether the fast tier runs a test of a suite. */
   static boolean draws(Class<?> suite, Method test) {
     return !suite.isAnnotationPresent(Sampled.class) || TestTier.lot(suite, test, ONE_IN) == 0;
   }
 
-  /** Tells whether the fast tier runs an invocation of a parameterized test. */
+  /** Returns whether the fast tier runs an invocation of a parameterized test. */
   static boolean drawsInvocation(Method test, String uniqueId) {
     Matcher invocation = INVOCATION.matcher(uniqueId);
     return !test.isAnnotationPresent(Sampled.class)

@@ -50,7 +50,7 @@ public abstract class StoreContract
   protected abstract Store open() throws Exception;
 
   /**
-   * Tells whether {@link Store#set} and {@link Store#queuePush} return only after the store has
+   * Returns whether {@link Store#set} and {@link Store#queuePush} return only after the store has
    * carried them out; if not, another handle may see the value a little later.
    */
   @Override

@@ -13,7 +13,7 @@ public final class TestTier {
 
   private TestTier() {}
 
-  /** Tells whether this is the fast tier. */
+  /** Returns whether this is the fast tier. */
   public static boolean isFast() {
     return FAST;
   }

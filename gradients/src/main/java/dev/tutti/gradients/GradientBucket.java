@@ -17,7 +17,7 @@ public interface GradientBucket {
    */
   int index();
 
-  /** Tells whether this is the last bucket of the step. */
+  /** Returns whether this is the last bucket of the step. */
   boolean isLast();
 
   /**

@@ -271,7 +271,7 @@ public final class GradientReducer implements AutoCloseable {
     }
   }
 
-  /** Tells whether the next pass is reduced, which is so outside {@link #noSync}. */
+  /** Returns whether the next pass is reduced, which is so outside {@link #noSync}. */
   public boolean isSynchronizing() {
     return openNoSyncs.get() == 0;
   }
@@ -308,7 +308,7 @@ public final class GradientReducer implements AutoCloseable {
   }
 
   /**
-   * Tells whether any rank marked a parameter's gradient in the last step; always true unless the
+   * Returns whether any rank marked a parameter's gradient in the last step; always true unless the
    * options allow unused parameters.
    *
    * @param index the index of the parameter

@@ -65,7 +65,7 @@ final class Lanes implements AutoCloseable {
   }
 
   /**
-   * Tells whether two ranks of one process use one device. There, streams of both may share a
+   * Returns whether two ranks of one process use one device. There, streams of both may share a
    * hardware queue, in which a stream that waits stops the other rank's streams behind it.
    */
   private static boolean shareDevices(ProcessGroup group, List<Device> devices) {
@@ -91,7 +91,7 @@ final class Lanes implements AutoCloseable {
     return null;
   }
 
-  /** Tells whether the calling thread's current stream of a device is being captured. */
+  /** Returns whether the calling thread's current stream of a device is being captured. */
   boolean isCapturing() {
     for (Lane lane : lanes) {
       if (lane.current().isCapturing()) {

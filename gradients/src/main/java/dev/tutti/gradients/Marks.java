@@ -28,7 +28,7 @@ final class Marks {
     arrived = new int[parameters];
   }
 
-  /** Tells whether the pass has begun. */
+  /** Returns whether the pass has begun. */
   boolean isBegun() {
     return begun;
   }
@@ -68,7 +68,7 @@ final class Marks {
   }
 
   /**
-   * Tells whether a gradient was marked in this pass, or in an earlier one that was not reduced.
+   * Returns whether a gradient was marked in this pass, or in an earlier one that was not reduced.
    */
   boolean isMarkedSinceReduction(int parameter) {
     return lastPass.get(parameter) >= windowStart;

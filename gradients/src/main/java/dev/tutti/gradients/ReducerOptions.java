@@ -187,8 +187,8 @@ public final class ReducerOptions {
   }
 
   /**
-   * Tells whether every parameter gets a gradient in every step, in the memory of the buckets, and
-   * the default hook reduces them. Another kind of hook may rely on this.
+   * Returns whether every parameter gets a gradient in every step, in the memory of the buckets,
+   * and the default hook reduces them. Another kind of hook may rely on this.
    */
   public boolean isPlain() {
     return fields.gradients == null
@@ -239,7 +239,7 @@ public final class ReducerOptions {
   }
 
   /**
-   * Tells whether buckets follow the order of the first step, which is not defined if some
+   * Returns whether buckets follow the order of the first step, which is not defined if some
    * parameters may be unused.
    */
   boolean rebuild() {

@@ -112,7 +112,7 @@ final class StepSequence {
     return uneven.isAllowed();
   }
 
-  /** Tells whether the step waits for its first mark. */
+  /** Returns whether the step waits for its first mark. */
   boolean awaitsStart() {
     return position == START;
   }

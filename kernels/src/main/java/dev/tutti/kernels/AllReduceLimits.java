@@ -82,8 +82,8 @@ public record AllReduceLimits(long oneShotBytes, long twoShotBytes) {
   }
 
   /**
-   * Tells whether a two-shot is the fastest way, apart from a one-shot, to reduce by parts, one for
-   * each rank.
+   * Returns whether a two-shot is the fastest way, apart from a one-shot, to reduce by parts, one
+   * for each rank.
    *
    * @param bytes the size of all parts together in bytes
    * @param dtype the element type
@@ -99,7 +99,7 @@ public record AllReduceLimits(long oneShotBytes, long twoShotBytes) {
   }
 
   /**
-   * Tells whether an algorithm can perform an all-reduce, fast or not.
+   * Returns whether an algorithm can perform an all-reduce, fast or not.
    *
    * @param algorithm the algorithm
    * @param bytes the size of the tensor in bytes

@@ -117,7 +117,7 @@ public final class Kernels {
   }
 
   /**
-   * Tells whether packets of a reduction contain nothing but data, as for sums of real numbers.
+   * Returns whether packets of a reduction contain nothing but data, as for sums of real numbers.
    *
    * @param dtype the element type
    * @param op the operator
@@ -250,7 +250,7 @@ public final class Kernels {
   }
 
   /**
-   * Tells whether the kernels can reduce a type.
+   * Returns whether the kernels can reduce a type.
    *
    * @param dtype the element type
    */

@@ -101,13 +101,13 @@ public final class AeronStore extends RemoteStore {
     return options.port();
   }
 
-  /** Tells whether calls go through shared memory. */
+  /** Returns whether calls go through shared memory. */
   public boolean isShared() {
     return link.isShared();
   }
 
   /**
-   * Tells whether a thread of this process sleeps in the bell itself, where the server wakes it
+   * Returns whether a thread of this process sleeps in the bell itself, where the server wakes it
    * directly.
    */
   boolean isInBell() {

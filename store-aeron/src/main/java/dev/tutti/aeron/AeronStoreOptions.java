@@ -221,7 +221,7 @@ public final class AeronStoreOptions {
     return fields.port;
   }
 
-  /** Tells whether this process serves. */
+  /** Returns whether this process serves. */
   public boolean server() {
     return fields.server;
   }
@@ -262,7 +262,7 @@ public final class AeronStoreOptions {
     return fields.lease;
   }
 
-  /** Tells whether threads that wait for messages never sleep; only for hosts with free cores. */
+  /** Returns whether threads that wait for messages never sleep; only for hosts with free cores. */
   public boolean spin() {
     return fields.spin;
   }

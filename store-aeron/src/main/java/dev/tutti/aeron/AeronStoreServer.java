@@ -171,7 +171,7 @@ public final class AeronStoreServer implements AutoCloseable {
     }
   }
 
-  /** Tells whether the server is running: it was not closed, and has not ended by itself. */
+  /** Returns whether the server is running: it was not closed, and has not ended by itself. */
   public boolean isRunning() {
     return !closed && agentThread.isAlive();
   }
@@ -186,7 +186,7 @@ public final class AeronStoreServer implements AutoCloseable {
     return port.number();
   }
 
-  /** Tells whether the server's thread sleeps until its bell is rung. */
+  /** Returns whether the server's thread sleeps until its bell is rung. */
   boolean sleeps() {
     return bell.isArmed();
   }

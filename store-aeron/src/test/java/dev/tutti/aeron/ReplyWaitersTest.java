@@ -255,7 +255,7 @@ class ReplyWaitersTest {
       }
     }
 
-    /** Tells whether no thread has had to wait since then. */
+    /** Returns whether no thread has had to wait since then. */
     boolean areSteadySince(long start) {
       for (int i = 0; i < beats.length(); i++) {
         if (System.nanoTime() - beats.get(i) > GAP_NANOS) {

@@ -16,7 +16,7 @@ public final class LogLines extends Handler implements AutoCloseable {
     logger.addHandler(this);
   }
 
-  /** Tells whether a line has a text in it. */
+  /** Returns whether a line has a text in it. */
   public boolean has(String part) {
     return all.stream().anyMatch(line -> line.contains(part));
   }

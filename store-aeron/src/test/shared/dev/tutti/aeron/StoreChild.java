@@ -218,7 +218,7 @@ public final class StoreChild implements AutoCloseable {
     process.destroyForcibly().waitFor(SECONDS, TimeUnit.SECONDS);
   }
 
-  /** Tells whether the process has not ended. */
+  /** Returns whether the process has not ended. */
   public boolean isAlive() {
     return process.isAlive();
   }

@@ -74,7 +74,7 @@ public final class JobToken {
     return Settings.fromEnvironment().get(SETTING);
   }
 
-  /** Tells whether there is a token. */
+  /** Returns whether there is a token. */
   public boolean isSet() {
     return secret.length > 0;
   }
@@ -114,7 +114,7 @@ public final class JobToken {
   }
 
   /**
-   * Tells whether a proof is correct, in a time that does not depend on where it is wrong.
+   * Returns whether a proof is correct, in a time that does not depend on where it is wrong.
    *
    * @param proof the proof that was received
    * @param label as in {@link #proof}

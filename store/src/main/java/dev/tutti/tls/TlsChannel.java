@@ -116,12 +116,12 @@ public final class TlsChannel implements ByteChannel {
     return count > 0;
   }
 
-  /** Tells whether there is something to read that the socket does not know about. */
+  /** Returns whether there is something to read that the socket does not know about. */
   public boolean hasBuffered() {
     return plain.hasRemaining() || (!starved && netIn.hasRemaining());
   }
 
-  /** Tells whether there is something to be sent. */
+  /** Returns whether there is something to be sent. */
   public boolean hasUnsent() {
     return netOut.position() > 0;
   }

@@ -8,7 +8,7 @@ public final class TlsFailures {
   private TlsFailures() {}
 
   /**
-   * Tells whether the other side refused this one.
+   * Returns whether the other side refused this one.
    *
    * @param failure the exception of a handshake or of a read
    */

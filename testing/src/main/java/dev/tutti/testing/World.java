@@ -53,7 +53,7 @@ public @interface World {
   String[] backends() default {};
 
   /**
-   * Tells whether ranks are separate processes. In that case, the backend must be able to connect
+   * Returns whether ranks are separate processes. In that case, the backend must be able to connect
    * processes, and the test class needs a constructor without parameters. In each process, a new
    * instance runs the method, without lifecycle methods or other extensions.
    */

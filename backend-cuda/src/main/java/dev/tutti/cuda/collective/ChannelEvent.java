@@ -24,7 +24,7 @@ public final class ChannelEvent implements DeviceEvent {
   @FunctionalInterface
   public interface EndCheck {
     /**
-     * Tells whether an operation that the device has completed has a valid result; if not, fails
+     * Returns whether an operation that the device has completed has a valid result; if not, fails
      * the operation.
      *
      * @param op the operation, which may already have ended

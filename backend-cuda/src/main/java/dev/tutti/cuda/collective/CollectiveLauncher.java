@@ -236,7 +236,7 @@ public final class CollectiveLauncher {
     };
   }
 
-  /** Tells whether an algorithm can reduce a tensor. */
+  /** Returns whether an algorithm can reduce a tensor. */
   boolean fits(Algorithm algorithm, Tensor tensor, ReduceOp reduceOp) {
     return AllReduceLimits.fits(
         algorithm, tensor.byteSize(), tensor.dtype(), reduceOp.kind(), channel.layout);

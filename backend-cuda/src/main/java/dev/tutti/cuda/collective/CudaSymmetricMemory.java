@@ -94,7 +94,7 @@ final class CudaSymmetricMemory implements SymmetricMemory {
     return plan;
   }
 
-  /** Tells whether this rank's buffer contains an area. */
+  /** Returns whether this rank's buffer contains an area. */
   boolean holds(long address, long bytes) {
     long offset = address - memory.address(plan.rank()) - plan.padBytes();
     return offset >= 0 && bytes <= plan.bufferBytes() && offset <= plan.bufferBytes() - bytes;
@@ -210,8 +210,8 @@ final class CudaSymmetricMemory implements SymmetricMemory {
   }
 
   /**
-   * Tells whether the device supports multicast, unless {@code TORCH_SYMM_MEM_DISABLE_MULTICAST} is
-   * set; multicast itself is never used.
+   * Returns whether the device supports multicast, unless {@code TORCH_SYMM_MEM_DISABLE_MULTICAST}
+   * is set; multicast itself is never used.
    */
   @Override
   public boolean hasMulticast() {

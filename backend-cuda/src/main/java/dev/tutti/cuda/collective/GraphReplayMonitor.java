@@ -43,7 +43,7 @@ final class GraphReplayMonitor implements AutoCloseable {
     }
   }
 
-  /** Tells whether there are graphs that may be replayed. */
+  /** Returns whether there are graphs that may be replayed. */
   synchronized boolean hasRecorded() {
     return thread != null;
   }

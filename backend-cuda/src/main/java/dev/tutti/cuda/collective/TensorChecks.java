@@ -9,7 +9,7 @@ import java.util.List;
 public final class TensorChecks {
   private TensorChecks() {}
 
-  /** Tells whether tensors have unequal numbers of elements. */
+  /** Returns whether tensors have unequal numbers of elements. */
   public static boolean areUnequal(List<Tensor> tensors) {
     for (Tensor tensor : tensors) {
       if (tensor.numel() != tensors.get(0).numel()) {

@@ -20,6 +20,6 @@ public interface DeviceCalls {
   /** Returns the size of a device's memory in bytes. */
   long totalBytes(int device);
 
-  /** Tells whether a device can access another device's memory. */
+  /** Returns whether a device can access another device's memory. */
   boolean canAccessPeer(int device, int peer);
 }

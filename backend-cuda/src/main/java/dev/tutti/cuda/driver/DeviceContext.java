@@ -44,7 +44,7 @@ public final class DeviceContext implements AutoCloseable {
   }
 
   /**
-   * Tells, without blocking, whether the last record of an event was reached, even during graph
+   * Returns, without blocking, whether the last record of an event was reached, even during graph
    * capture: a plain query would invalidate the captures of threads in a stricter capture mode. The
    * event must not have been recorded into a graph itself. Enters the context; allocates nothing.
    */
@@ -59,8 +59,8 @@ public final class DeviceContext implements AutoCloseable {
   }
 
   /**
-   * Tells, without blocking, whether all work in a stream is done; false for a stream that is being
-   * captured into a graph. Invalidates no capture. Enters the context; allocates nothing.
+   * Returns, without blocking, whether all work in a stream is done; false for a stream that is
+   * being captured into a graph. Invalidates no capture. Enters the context; allocates nothing.
    */
   public boolean isIdle(long stream) {
     enter();

@@ -25,7 +25,7 @@ public final class Errors {
     }
   }
 
-  /** Tells whether the result of a query says that the work is done; throws if it is an error. */
+  /** Returns whether the result of a query says that the work is done; throws if it is an error. */
   static boolean isDone(int code, String call) {
     if (code == NOT_READY) {
       return false;

@@ -36,7 +36,7 @@ public interface EventCalls {
   void record(long event, long stream);
 
   /**
-   * Tells, without blocking, whether the last recorded point was reached. Allocates nothing.
+   * Returns, without blocking, whether the last recorded point was reached. Allocates nothing.
    * Invalidates captures that do not allow the query; see {@link DeviceContext#isReached}.
    */
   boolean isReached(long event);

@@ -10,7 +10,7 @@ import java.lang.foreign.SymbolLookup;
 final class NativeLibraries {
   private NativeLibraries() {}
 
-  /** Tells whether the loader can find a library. */
+  /** Returns whether the loader can find a library. */
   static boolean isPresent(String name) {
     try {
       SymbolLookup _ = SymbolLookup.libraryLookup(name, Arena.global());

@@ -19,7 +19,7 @@ public interface StreamCalls {
   void destroy(long stream);
 
   /**
-   * Tells, without blocking, whether all work in a stream is done. Allocates nothing. Invalidates
+   * Returns, without blocking, whether all work in a stream is done. Allocates nothing. Invalidates
    * captures that do not allow the query; see {@link DeviceContext#isIdle}.
    */
   boolean isIdle(long stream);
@@ -45,8 +45,8 @@ public interface StreamCalls {
   void waitValue(long stream, long source, int value);
 
   /**
-   * Tells whether work in a stream is being captured instead of executed; also true of the default
-   * stream while a stream is being captured that it synchronizes with.
+   * Returns whether work in a stream is being captured instead of executed; also true of the
+   * default stream while a stream is being captured that it synchronizes with.
    */
   boolean isCapturing(long stream);
 }

@@ -87,8 +87,8 @@ public final class DeviceCopy {
   }
 
   /**
-   * Tells whether a tensor has no gaps, and its address is a multiple of the size of its numbers: a
-   * kernel that loads a number from another address breaks the device for the whole process.
+   * Returns whether a tensor has no gaps, and its address is a multiple of the size of its numbers:
+   * a kernel that loads a number from another address breaks the device for the whole process.
    */
   private static boolean isDense(Tensor tensor) {
     int bytes = tensor.dtype().toReal().byteSize();

@@ -88,7 +88,7 @@ final class DenseStandIns implements AutoCloseable {
     return BlockTensors.view(device.device(), segment, tensor.dtype(), tensor.shape());
   }
 
-  /** Tells whether {@link #copyBack} has anything to do. */
+  /** Returns whether {@link #copyBack} has anything to do. */
   boolean hasOutputs() {
     return !copiesBack.isEmpty();
   }

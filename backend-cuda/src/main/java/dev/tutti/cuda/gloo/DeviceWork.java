@@ -111,7 +111,7 @@ public final class DeviceWork {
     return exchange.allGather(word, until).stream().allMatch(each -> each.length == 3);
   }
 
-  /** Tells whether the devices support a call: the kernels cannot reduce some types. */
+  /** Returns whether the devices support a call: the kernels cannot reduce some types. */
   static boolean does(Call call) {
     DType dtype = call.dtype();
     return call.reduceKind() == null
@@ -120,7 +120,7 @@ public final class DeviceWork {
         || (Kernels.isReducible(dtype) && call.reduceOp().isDefinedOn(dtype));
   }
 
-  /** Tells whether a device is this rank's in the group. */
+  /** Returns whether a device is this rank's in the group. */
   boolean isOn(int deviceIndex) {
     return device.index() == deviceIndex;
   }

@@ -64,7 +64,7 @@ public final class GlooCudaBackend implements Backend {
     this.partSize = PartSize.of(group);
   }
 
-  /** Tells whether the devices perform the operations they support without the host. */
+  /** Returns whether the devices perform the operations they support without the host. */
   public boolean hasGpuDirect() {
     return devices != null;
   }

@@ -34,7 +34,7 @@ public record PartSize(long chunkBytes) {
             : Long.MAX_VALUE);
   }
 
-  /** Tells whether tensors are transferred whole, each in one operation. */
+  /** Returns whether tensors are transferred whole, each in one operation. */
   boolean isWhole() {
     return chunkBytes == Long.MAX_VALUE;
   }

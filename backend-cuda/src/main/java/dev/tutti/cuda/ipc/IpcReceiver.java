@@ -153,7 +153,7 @@ final class IpcReceiver {
     }
   }
 
-  /** Tells whether an address lies in memory that is open here. */
+  /** Returns whether an address lies in memory that is open here. */
   synchronized boolean has(Device device, long address) {
     return open.stream()
         .anyMatch(opened -> opened.device.device().equals(device) && opened.covers(address));
@@ -270,7 +270,7 @@ final class IpcReceiver {
       }
     }
 
-    /** Tells whether the device's context is broken, so that every call fails. */
+    /** Returns whether the device's context is broken, so that every call fails. */
     boolean isLost() {
       try {
         Parts.of(device).context().enter();

@@ -33,7 +33,7 @@ public final class ReceivedTensor implements AutoCloseable {
     return opened.tensor();
   }
 
-  /** Tells whether the process that shared the tensor is still running. */
+  /** Returns whether the process that shared the tensor is still running. */
   public boolean hasProducer() {
     return opened.hasProducer();
   }

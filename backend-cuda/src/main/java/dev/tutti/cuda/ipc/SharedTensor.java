@@ -44,14 +44,14 @@ public final class SharedTensor implements AutoCloseable {
     return handle.clone();
   }
 
-  /** Tells whether the other process has the tensor open. */
+  /** Returns whether the other process has the tensor open. */
   public boolean isOpen() {
     return sender.state(this) > 0;
   }
 
   /**
-   * Tells whether the tensor was closed, here or in the other process, or whether the process that
-   * had it open has ended.
+   * Returns whether the tensor was closed, here or in the other process, or whether the process
+   * that had it open has ended.
    */
   public boolean isReturned() {
     sender.collect();

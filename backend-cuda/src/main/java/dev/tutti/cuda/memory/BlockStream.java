@@ -60,7 +60,7 @@ public record BlockStream(DeviceContext context, EventPool events, long handle, 
     return context.driver().streams().isCapturing(handle);
   }
 
-  /** Tells, without blocking, whether an event from {@link #tryMark} was reached. */
+  /** Returns, without blocking, whether an event from {@link #tryMark} was reached. */
   boolean isReached(long event) {
     return context.isReached(event);
   }

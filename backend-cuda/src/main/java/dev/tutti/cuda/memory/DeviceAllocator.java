@@ -393,7 +393,7 @@ public final class DeviceAllocator {
     return driver.memory().room();
   }
 
-  /** Tells whether a call that waits for the whole device could wait forever. */
+  /** Returns whether a call that waits for the whole device could wait forever. */
   private boolean isHeld() {
     return segments.freeWaits() && !mayWait.getAsBoolean();
   }

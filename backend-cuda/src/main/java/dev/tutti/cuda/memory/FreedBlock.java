@@ -24,7 +24,7 @@ final class FreedBlock {
     }
   }
 
-  /** Tells, without blocking, whether all streams are done with the block. */
+  /** Returns, without blocking, whether all streams are done with the block. */
   boolean isDone() {
     mark();
     while (left > 0) {

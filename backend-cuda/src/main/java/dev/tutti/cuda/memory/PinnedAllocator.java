@@ -193,7 +193,7 @@ public final class PinnedAllocator {
     block.addEvent(events.record(stream));
   }
 
-  /** Tells whether the device is done with all uses declared by {@link #useOn}. */
+  /** Returns whether the device is done with all uses declared by {@link #useOn}. */
   public synchronized boolean isIdle(PinnedBlock block) {
     return closed || isDone(block);
   }

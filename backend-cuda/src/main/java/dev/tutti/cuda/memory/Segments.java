@@ -33,7 +33,7 @@ interface Segments {
   /** Frees memory that no work uses anymore. */
   void free(long address, long bytes);
 
-  /** Tells whether {@link #free} waits until the device is idle. */
+  /** Returns whether {@link #free} waits until the device is idle. */
   boolean freeWaits();
 
   /**

@@ -32,7 +32,7 @@ final class AbortHandle {
     handle.set(communicator);
   }
 
-  /** Tells whether there is a communicator to abort. */
+  /** Returns whether there is a communicator to abort. */
   boolean isSet() {
     return handle.get() != 0;
   }
@@ -50,7 +50,7 @@ final class AbortHandle {
     }
   }
 
-  /** Tells whether this handle ended calls, so that their communicator can no longer be used. */
+  /** Returns whether this handle ended calls, so that their communicator can no longer be used. */
   boolean hasAborted() {
     return aborted;
   }

@@ -76,7 +76,7 @@ final class BlockingCallGuard implements AutoCloseable {
     end.run();
   }
 
-  /** Tells whether the deadline ended the call. */
+  /** Returns whether the deadline ended the call. */
   synchronized boolean isLate() {
     return late;
   }

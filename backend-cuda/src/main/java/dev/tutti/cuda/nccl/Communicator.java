@@ -342,14 +342,14 @@ public final class Communicator {
         result);
   }
 
-  /** Tells whether the communicator was aborted. */
+  /** Returns whether the communicator was aborted. */
   public boolean isAborted() {
     return teardown.cause() != null;
   }
 
   /**
-   * Tells whether an operation that the device has completed has a valid result; after an abort it
-   * has none, and this method fails it.
+   * Returns whether an operation that the device has completed has a valid result; after an abort
+   * it has none, and this method fails it.
    */
   boolean endedWell(Operation op) {
     boolean aborted = isAborted();

@@ -82,7 +82,7 @@ final class LazyCommunicator {
     return aborted.get();
   }
 
-  /** Tells whether the communicator was aborted, through this object or by itself. */
+  /** Returns whether the communicator was aborted, through this object or by itself. */
   boolean isAborted() {
     Communicator to = communicator;
     return aborted.get() != null || (to != null && to.isAborted());

@@ -35,7 +35,7 @@ public interface NcclCalls {
   String process();
 
   /**
-   * Tells whether aborting a communicator that shares its resources also ends the calls of those
+   * Returns whether aborting a communicator that shares its resources also ends the calls of those
    * split from it.
    */
   boolean sharesAborts();

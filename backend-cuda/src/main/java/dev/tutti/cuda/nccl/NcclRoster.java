@@ -106,15 +106,15 @@ final class NcclRoster {
     }
   }
 
-  /** Tells whether all ranks run Tutti; all must have entered the communicator. */
+  /** Returns whether all ranks run Tutti; all must have entered the communicator. */
   boolean isAlone() {
     return store.check(keys());
   }
 
   /**
-   * Tells, alike on all ranks, whether no two of them share a process: when ranks share a process,
-   * NCCL frees the communicator of the last one together with those of all others, which does not
-   * work with communicators that share resources.
+   * Returns, alike on all ranks, whether no two of them share a process: when ranks share a
+   * process, NCCL frees the communicator of the last one together with those of all others, which
+   * does not work with communicators that share resources.
    */
   boolean haveProcessesOfTheirOwn(Duration left) {
     Set<String> processes = new HashSet<>();

@@ -24,13 +24,13 @@ public final class NcclTypes {
   private NcclTypes() {}
 
   /**
-   * Tells whether NCCL reduces elements of a type; a complex element is handled as two real ones.
+   * Returns whether NCCL reduces elements of a type; a complex element is handled as two real ones.
    */
   public static boolean isReducible(DType dtype) {
     return !dtype.isOpaque() && dtype != DType.INT16;
   }
 
-  /** Tells whether NCCL supports an operator. */
+  /** Returns whether NCCL supports an operator. */
   public static boolean has(ReduceOp.Kind kind) {
     return switch (kind) {
       case SUM, AVG, PRODUCT, MIN, MAX, PREMUL_SUM -> true;

@@ -85,14 +85,14 @@ final class OrderedMessages {
   }
 
   /**
-   * Tells whether barriers of a group that also has a backend for the host run on NCCL: ranks of
+   * Returns whether barriers of a group that also has a backend for the host run on NCCL: ranks of
    * PyTorch without a {@code device_id} use the host's backend for them.
    */
   boolean takesBarriers() {
     return pairs == null;
   }
 
-  /** Tells whether some ranks run PyTorch, or may do so because they were not asked. */
+  /** Returns whether some ranks run PyTorch, or may do so because they were not asked. */
   boolean mayMeetPytorch() {
     return mayMeetPytorch;
   }
@@ -138,7 +138,7 @@ final class OrderedMessages {
     }
   }
 
-  /** Tells whether a message may wait for its other side. */
+  /** Returns whether a message may wait for its other side. */
   boolean isWaiting() {
     return !launcher.pendingMessages().isEmpty() || (pairs != null && pairs.isWaiting());
   }

@@ -40,7 +40,7 @@ interface Blocks {
   Block create(long byteSize, long deadlineNanos);
 
   /**
-   * Tells whether the memory of all ranks can be mapped without descriptors.
+   * Returns whether the memory of all ranks can be mapped without descriptors.
    *
    * @param handles the handles of all ranks
    */

@@ -95,7 +95,7 @@ final class FdMessage {
     return header;
   }
 
-  /** Tells whether what was received is a complete message with the given token. */
+  /** Returns whether what was received is a complete message with the given token. */
   boolean isValid(int received, byte[] token) {
     return received == BYTES
         && (header.get(JAVA_INT, FLAGS) & CONTROL_TRUNCATED) == 0

@@ -37,7 +37,7 @@ final class MappedBlocks implements Blocks {
     this.fabric = fabric && world.hasOtherProcesses();
   }
 
-  /** Tells whether the device reports support for fabric handles. */
+  /** Returns whether the device reports support for fabric handles. */
   static boolean hasFabric(PeerWorld world) {
     return world
             .context()

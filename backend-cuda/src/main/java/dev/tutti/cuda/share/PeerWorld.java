@@ -23,12 +23,12 @@ public record PeerWorld(
     List<PeerInfo> ranks,
     Sharing sharing,
     MemoryPressureListener pressure) {
-  /** Tells whether a rank runs in the same process as this rank. */
+  /** Returns whether a rank runs in the same process as this rank. */
   public boolean isSameProcess(int rank) {
     return ranks.get(rank).process().equals(ranks.get(exchange.rank()).process());
   }
 
-  /** Tells whether the ranks run in more than one process. */
+  /** Returns whether the ranks run in more than one process. */
   boolean hasOtherProcesses() {
     return ranks.stream().anyMatch(each -> !each.process().equals(ranks.get(0).process()));
   }

@@ -57,7 +57,7 @@ public final class ProcessMark {
     return mark & PID_MASK;
   }
 
-  /** Tells whether a process is running; a zombie is not. */
+  /** Returns whether a process is running; a zombie is not. */
   public static boolean isAlive(long mark) {
     try {
       return read(pid(mark)) == mark;

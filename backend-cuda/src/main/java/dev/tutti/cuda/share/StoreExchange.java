@@ -83,7 +83,7 @@ public final class StoreExchange {
   }
 
   /**
-   * Tells whether a rank has reached the next exchange, and so will do nothing more that precedes
+   * Returns whether a rank has reached the next exchange, and so will do nothing more that precedes
    * it.
    *
    * @param peer the rank

@@ -57,7 +57,7 @@ final class FakeCapture {
     return spoilt ? null : List.copyOf(steps);
   }
 
-  /** Tells whether the work of all streams comes before the end of the first one. */
+  /** Returns whether the work of all streams comes before the end of the first one. */
   static boolean isJoined(List<Step> steps, FakeStream origin) {
     Map<FakeStream, Clock> clocks = new HashMap<>();
     IdentityHashMap<FakePoint, Clock> points = new IdentityHashMap<>();

@@ -129,7 +129,7 @@ public final class MixedRanks implements AutoCloseable {
             });
   }
 
-  /** Tells of the backend of each Tutti rank whether barriers run on it. */
+  /** Returns, for the backend of each Tutti rank, whether barriers run on it. */
   public List<Boolean> takeBarriers() {
     return backends.stream().map(Backend::takesBarriers).toList();
   }

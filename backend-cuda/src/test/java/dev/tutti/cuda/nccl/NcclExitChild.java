@@ -63,7 +63,7 @@ final class NcclExitChild {
     exit();
   }
 
-  /** Tells whether the threads have ended for which the close of a group waits for a second. */
+  /** Returns whether the threads have ended for which the close of a group waits for a second. */
   private static boolean isNcclOver() {
     return Thread.getAllStackTraces().keySet().stream()
         .noneMatch(thread -> thread.getName().equals("tutti-nccl-close"));

@@ -44,12 +44,12 @@ final class Binding {
     return nowNanos >= takenUntilNanos;
   }
 
-  /** Tells whether connections to an address come here. */
+  /** Returns whether connections to an address come here. */
   boolean covers(InetAddress address) {
     return local.isAnyLocalAddress() || local.equals(address);
   }
 
-  /** Tells whether both can have the port at a time, as Linux decides. */
+  /** Returns whether both can have the port at a time, as Linux decides. */
   boolean isBeside(Binding other) {
     boolean apart = !covers(other.local) && !other.covers(local);
     return apart || (reuse && other.reuse && !listens);

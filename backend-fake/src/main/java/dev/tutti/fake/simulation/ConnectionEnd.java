@@ -5,7 +5,7 @@ import org.jspecify.annotations.Nullable;
 
 /** One end of a connection, as the network sees it. */
 interface ConnectionEnd {
-  /** Tells whether the program still has it. */
+  /** Returns whether the program still has it. */
   boolean isOpen();
 
   /** Returns its address, also after its close; null before it has one. */

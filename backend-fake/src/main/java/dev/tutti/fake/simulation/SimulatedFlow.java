@@ -54,7 +54,7 @@ final class SimulatedFlow {
     return (int) (ring.length - (tail - acknowledged));
   }
 
-  /** Tells whether the system says that the sender can write: a third of the room is free. */
+  /** Returns whether the system says that the sender can write: a third of the room is free. */
   boolean hasRoom() {
     return room() >= ring.length / 3;
   }

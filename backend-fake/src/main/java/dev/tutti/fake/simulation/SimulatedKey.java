@@ -82,7 +82,7 @@ final class SimulatedKey extends AbstractSelectionKey {
     armed = isValid() ? interest : 0;
   }
 
-  /** Tells whether the latest select is to find the channel. */
+  /** Returns whether the latest select is to find the channel. */
   boolean isReady() {
     return isValid() && channel.isOpen() && (channel.readyOps() & armed) != 0;
   }

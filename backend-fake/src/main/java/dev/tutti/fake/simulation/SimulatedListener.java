@@ -38,7 +38,7 @@ final class SimulatedListener extends ServerSocketChannel implements SimulatedCh
     this.host = host;
   }
 
-  /** Tells whether connections to an address come here. */
+  /** Returns whether connections to an address come here. */
   boolean covers(InetSocketAddress address) {
     Binding own = binding;
     return own != null && own.port() == address.getPort() && own.covers(address.getAddress());

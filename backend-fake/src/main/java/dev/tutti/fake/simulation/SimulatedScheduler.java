@@ -305,7 +305,7 @@ final class SimulatedScheduler {
   }
 
   /**
-   * Tells whether a thread outside may hold a monitor that it releases by itself. Loads no class
+   * Returns whether a thread outside may hold a monitor that it releases by itself. Loads no class
    * after the first call: a thread of the run may hold what that needs.
    */
   private boolean isHeldOutside(int look) {
@@ -321,7 +321,9 @@ final class SimulatedScheduler {
     return false;
   }
 
-  /** Tells whether a thread waits for the garbage collector, during which it counts as running. */
+  /**
+   * Returns whether a thread waits for the garbage collector, during which it counts as running.
+   */
   private static boolean waitsForReferences(Thread thread) {
     StackTraceElement[] stack = thread.getStackTrace();
     return stack.length > 0 && stack[0].getMethodName().equals("waitForReferencePendingList");

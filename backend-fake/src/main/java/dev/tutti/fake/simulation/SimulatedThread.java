@@ -59,32 +59,34 @@ final class SimulatedThread {
     return thread.equals(other);
   }
 
-  /** Tells whether the thread may run; one of a process that has ended may leave a shared wait. */
+  /**
+   * Returns whether the thread may run; one of a process that has ended may leave a shared wait.
+   */
   boolean mayRun(long nowNanos) {
     return process.isGone() ? process.isLeaving(thread) : process.isRunning(nowNanos);
   }
 
-  /** Tells whether the thread waits for a monitor, also if its process is gone. */
+  /** Returns whether the thread waits for a monitor, also if its process is gone. */
   boolean isAtMonitor() {
     return VirtualThreads.isEntering(thread);
   }
 
-  /** Tells whether the thread waits for a monitor that another thread holds. */
+  /** Returns whether the thread waits for a monitor that another thread holds. */
   boolean isBlocked() {
     return !process.isGone() && thread.getState() == Thread.State.BLOCKED;
   }
 
-  /** Tells whether the thread waits for a monitor, or was released but has not continued yet. */
+  /** Returns whether the thread waits for a monitor, or was released but has not continued yet. */
   boolean isEntering() {
     return !process.isGone() && isAtMonitor();
   }
 
-  /** Tells whether the thread waits with a limit that the JDK counts. */
+  /** Returns whether the thread waits with a limit that the JDK counts. */
   boolean waitsByRealTime() {
     return thread.getState() == Thread.State.TIMED_WAITING;
   }
 
-  /** Tells whether the run continues because of this thread. */
+  /** Returns whether the run continues because of this thread. */
   boolean matters() {
     return thread.getState() != Thread.State.NEW
         && (!process.isGone() || process.isLeaving(thread));

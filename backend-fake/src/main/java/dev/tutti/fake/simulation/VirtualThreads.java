@@ -93,7 +93,7 @@ final class VirtualThreads {
   }
 
   /**
-   * Tells whether a virtual thread waits to enter a monitor, or may enter it but has not yet. So
+   * Returns whether a virtual thread waits to enter a monitor, or may enter it but has not yet. So
    * does one that was notified, but not one that still waits to be.
    */
   static boolean isEntering(Thread thread) {

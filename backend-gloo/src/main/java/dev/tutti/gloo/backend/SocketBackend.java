@@ -108,7 +108,7 @@ public class SocketBackend extends GlooBackend {
     }
   }
 
-  /** Tells whether an operator is AVG and may be computed differently than PyTorch does. */
+  /** Returns whether an operator is AVG and may be computed differently than PyTorch does. */
   private boolean isSteppedMean(ReduceOp reduceOp) {
     return reduceOp.kind() == ReduceOp.Kind.AVG && !asPytorch;
   }

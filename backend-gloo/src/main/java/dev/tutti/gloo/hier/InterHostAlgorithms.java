@@ -39,7 +39,7 @@ final class InterHostAlgorithms {
     return groups.hostOf(root) == host ? groups.placeOf(root) : 0;
   }
 
-  /** Tells whether this rank represents its host when the given rank is the root. */
+  /** Returns whether this rank represents its host when the given rank is the root. */
   boolean isBridge(int root) {
     return placeOfBridge(root) == place;
   }

@@ -89,8 +89,8 @@ final class HostReads implements AutoCloseable {
   }
 
   /**
-   * Tells whether all ranks can read each other's memory; all ranks call this at the same point of
-   * an operation.
+   * Returns whether all ranks can read each other's memory; all ranks call this at the same point
+   * of an operation.
    *
    * @throws Exception if a wait for another rank fails
    */
@@ -100,8 +100,8 @@ final class HostReads implements AutoCloseable {
   }
 
   /**
-   * Tells whether all ranks can see each other's heaps; all ranks call this at the same point of an
-   * operation.
+   * Returns whether all ranks can see each other's heaps; all ranks call this at the same point of
+   * an operation.
    *
    * @throws Exception if a wait for another rank fails
    */

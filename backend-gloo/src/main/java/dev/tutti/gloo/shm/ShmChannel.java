@@ -149,7 +149,7 @@ public final class ShmChannel implements AutoCloseable {
     finished = Math.max(finished, before);
   }
 
-  /** Tells whether a word is nonzero in the slots of all ranks. */
+  /** Returns whether a word is nonzero in the slots of all ranks. */
   static boolean areAllSet(MemorySegment[] slots, long word) {
     for (MemorySegment each : slots) {
       if (each.getAtIndex(ValueLayout.JAVA_LONG, word) == 0) {

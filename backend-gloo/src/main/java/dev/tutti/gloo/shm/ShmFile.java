@@ -161,7 +161,7 @@ public final class ShmFile implements AutoCloseable {
     WORD.setRelease(segment, ShmLayout.joined(rank), nonce + rank);
   }
 
-  /** Tells whether a rank has signed this memory. */
+  /** Returns whether a rank has signed this memory. */
   public boolean isJoined(int rank) {
     return (long) WORD.getAcquire(segment, ShmLayout.joined(rank)) == nonce + rank;
   }

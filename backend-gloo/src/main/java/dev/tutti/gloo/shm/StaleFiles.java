@@ -38,7 +38,7 @@ public final class StaleFiles {
         + HexFormat.of().toHexDigits(new SecureRandom().nextLong());
   }
 
-  /** Tells whether a text may come from {@link #newName()}, in this process or another one. */
+  /** Returns whether a text may come from {@link #newName()}, in this process or another one. */
   public static boolean isName(String text) {
     return NAME.matcher(text).matches();
   }

@@ -77,7 +77,7 @@ final class SymmetricAllReduce {
     }
   }
 
-  /** Tells whether the tensors of all ranks are at the same offset. */
+  /** Returns whether the tensors of all ranks are at the same offset. */
   private boolean agree(Operation op, long id, long offset) throws Exception {
     MemorySegment[] slots = channel.beginSlots();
     MemorySegment own = slots[channel.rank];

@@ -191,8 +191,8 @@ public final class SymmetricMemories implements AutoCloseable {
   }
 
   /**
-   * Tells whether there has ever been an allocation; between collectives the answer is the same on
-   * all ranks.
+   * Returns whether there has ever been an allocation; between collectives the answer is the same
+   * on all ranks.
    */
   boolean isUsed() {
     return allocations > 0;

@@ -15,13 +15,13 @@ public interface GlooGroup {
   Backend host();
 
   /**
-   * Tells whether all ranks are Tutti ranks; if not, each operation must make the same calls of
+   * Returns whether all ranks are Tutti ranks; if not, each operation must make the same calls of
    * {@link #host} that c10d makes for it.
    */
   boolean isAllTutti();
 
   /**
-   * Tells whether all ranks are Tutti ranks, gave a device of this kind and open it now, so that
+   * Returns whether all ranks are Tutti ranks, gave a device of this kind and open it now, so that
    * they can meet in the context's store.
    */
   boolean isOpenedByAll();

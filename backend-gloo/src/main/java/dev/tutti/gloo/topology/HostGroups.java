@@ -59,12 +59,12 @@ public final class HostGroups {
     return ranks.length;
   }
 
-  /** Tells whether no rank shares memory with another one. */
+  /** Returns whether no rank shares memory with another one. */
   public boolean areAllAlone() {
     return ranks.length == hosts.length;
   }
 
-  /** Tells whether all hosts have the same number of ranks. */
+  /** Returns whether all hosts have the same number of ranks. */
   public boolean areEven() {
     return Arrays.stream(ranks).allMatch(each -> each.length == ranks[0].length);
   }

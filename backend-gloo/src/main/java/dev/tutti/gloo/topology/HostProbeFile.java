@@ -34,7 +34,7 @@ public record HostProbeFile(Path directory, Path file) implements AutoCloseable 
   }
 
   /**
-   * Tells whether a rank's file is in a directory and this process may use files that the rank
+   * Returns whether a rank's file is in a directory and this process may use files that the rank
    * creates there.
    *
    * @param name the result of {@link #name()} on that rank

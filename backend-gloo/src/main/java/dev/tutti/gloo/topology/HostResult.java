@@ -38,7 +38,7 @@ public record HostResult(String reason, int leader, int[] members) {
     return new HostResult("", members[0], members);
   }
 
-  /** Tells whether the rank follows another one. */
+  /** Returns whether the rank follows another one. */
   public boolean follows() {
     return leader >= 0 && members.length == 0;
   }

@@ -124,12 +124,12 @@ final class BusyPairs {
     sleep = ownSleep;
   }
 
-  /** Tells whether any pairs move their messages through rings. */
+  /** Returns whether any pairs move their messages through rings. */
   boolean shareMemory() {
     return sleep != null;
   }
 
-  /** Tells whether all pairs move their messages through rings. */
+  /** Returns whether all pairs move their messages through rings. */
   boolean allShareMemory() {
     return allShare;
   }

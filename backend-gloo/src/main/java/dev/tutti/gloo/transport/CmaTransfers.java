@@ -63,7 +63,7 @@ final class CmaTransfers {
     this.outbound = outbound;
   }
 
-  /** Tells whether to lend the memory of a message for which the peer is ready. */
+  /** Returns whether to lend the memory of a message for which the peer is ready. */
   boolean suit(Request request) {
     if (request.operation == null
         || request.length < LEAST_BYTES
@@ -207,7 +207,7 @@ final class CmaTransfers {
     context.progress.pairs.markDirty(pair.connection);
   }
 
-  /** Tells whether the peer may lend anything. */
+  /** Returns whether the peer may lend anything. */
   boolean isOpen() {
     return remote != null;
   }

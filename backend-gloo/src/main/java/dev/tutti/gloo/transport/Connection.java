@@ -195,7 +195,7 @@ final class Connection extends PairTraffic implements Handler {
     }
   }
 
-  /** Tells whether messages go through shared memory. */
+  /** Returns whether messages go through shared memory. */
   boolean isShared() {
     return shared != null;
   }

@@ -3,7 +3,7 @@ package dev.tutti.gloo.transport;
 /** The goal for which a thread drives the connections. */
 interface Goal {
   /**
-   * Tells whether the goal has been reached, or can no longer be reached; the transport's lock is
+   * Returns whether the goal has been reached, or can no longer be reached; the transport's lock is
    * held.
    */
   boolean reached();

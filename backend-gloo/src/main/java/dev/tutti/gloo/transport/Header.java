@@ -93,7 +93,7 @@ final class Header {
     out.putLong(out.position() - BYTES + 24, address);
   }
 
-  /** Tells whether bytes follow a header. */
+  /** Returns whether bytes follow a header. */
   static boolean hasPayload(long opcode) {
     return opcode == SEND_UNBOUND_BUFFER || opcode == EAGER;
   }

@@ -47,7 +47,7 @@ final class Inbound {
     directRead = RING_DIRECT_READ;
   }
 
-  /** Tells whether there is something to do that the source does not know of. */
+  /** Returns whether there is something to do that the source does not know of. */
   boolean hasMore() {
     return borrowing != null || (transfers != null && partial.position() >= Header.BYTES);
   }

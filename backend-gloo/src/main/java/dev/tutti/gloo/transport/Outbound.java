@@ -126,7 +126,7 @@ final class Outbound {
     }
   }
 
-  /** Tells whether bytes wait to be written. */
+  /** Returns whether bytes wait to be written. */
   boolean hasUnsent() {
     ByteBuffer staging = out;
     return staging != null && (staging.position() > 0 || sending != null || !queue.isEmpty());

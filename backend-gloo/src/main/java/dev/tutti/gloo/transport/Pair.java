@@ -131,7 +131,7 @@ final class Pair implements Request.Owner {
         && !connection.isShared();
   }
 
-  /** Tells whether a message may leave before the peer has said that it is ready. */
+  /** Returns whether a message may leave before the peer has said that it is ready. */
   private boolean mayOvertake(SlotState state) {
     return eagerOut < MAX_EAGER && state.sends.isEmpty();
   }

@@ -243,7 +243,7 @@ final class Pairs implements PairListener {
     return connector;
   }
 
-  /** Tells whether this rank waits for peers to connect, and may have to knock again. */
+  /** Returns whether this rank waits for peers to connect, and may have to knock again. */
   boolean areKnocking() {
     return !knocks.isEmpty();
   }
@@ -306,7 +306,7 @@ final class Pairs implements PairListener {
     }
   }
 
-  /** Tells whether connections other than those made at the start are being made. */
+  /** Returns whether connections other than those made at the start are being made. */
   boolean areConnecting() {
     return wantedCount > 0;
   }

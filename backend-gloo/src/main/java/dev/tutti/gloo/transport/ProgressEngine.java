@@ -184,7 +184,7 @@ final class ProgressEngine {
     return new WaitStrategy(spin, yield, 0, 0, 0, cores, time);
   }
 
-  /** Tells whether sockets have accepted all bytes. */
+  /** Returns whether sockets have accepted all bytes. */
   boolean isFlushed() {
     assert lock.isHeldByCurrentThread();
     return !pairs.haveUnsent();

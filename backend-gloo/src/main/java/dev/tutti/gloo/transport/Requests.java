@@ -96,7 +96,7 @@ final class Requests {
     detached++;
   }
 
-  /** Tells whether all detached requests have ended, or one has failed. */
+  /** Returns whether all detached requests have ended, or one has failed. */
   boolean areDetachedOver() {
     return detached == 0 || detachedError != null;
   }

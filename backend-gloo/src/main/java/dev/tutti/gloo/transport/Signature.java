@@ -56,7 +56,7 @@ public final class Signature {
   }
 
   /**
-   * Tells whether a signature is that of a user message.
+   * Returns whether a signature is that of a user message.
    *
    * @param signature a signature from {@code of}, {@link #ofMessage} or a peer
    */

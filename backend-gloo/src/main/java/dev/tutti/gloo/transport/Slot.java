@@ -40,8 +40,8 @@ public enum Slot {
   }
 
   /**
-   * Tells whether a slot belongs to a collective that ends on no rank before all ranks have reached
-   * it, whatever a rank sends early.
+   * Returns whether a slot belongs to a collective that ends on no rank before all ranks have
+   * reached it, whatever a rank sends early.
    *
    * @param slot a slot from {@link #of}, or of a user message
    */

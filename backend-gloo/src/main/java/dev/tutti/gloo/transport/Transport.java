@@ -123,7 +123,7 @@ public final class Transport extends Endpoint implements AutoCloseable {
     return number;
   }
 
-  /** Tells whether a peer is a Tutti rank, not a PyTorch one. */
+  /** Returns whether a peer is a Tutti rank, not a PyTorch one. */
   public boolean isTutti(int peer) {
     return pairs.context.isTutti(peer);
   }

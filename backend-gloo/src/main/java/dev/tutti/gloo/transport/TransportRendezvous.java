@@ -116,12 +116,12 @@ public final class TransportRendezvous {
     return isCrowded() ? 0 : spin.toNanos();
   }
 
-  /** Tells, after {@link #connect}, whether ranks outnumber cores on this host. */
+  /** Returns, after {@link #connect}, whether ranks outnumber cores on this host. */
   public boolean isCrowded() {
     return localRanks > HostCores.count(context.settings());
   }
 
-  /** Tells, after {@link #connect}, whether all ranks run Tutti. */
+  /** Returns, after {@link #connect}, whether all ranks run Tutti. */
   public boolean isAllTutti() {
     return allTutti;
   }

@@ -57,7 +57,7 @@ final class Views {
     return buffer;
   }
 
-  /** Tells whether segments are the same memory; their equals method compares only addresses. */
+  /** Returns whether segments are the same memory; their equals method compares only addresses. */
   private static boolean areSame(MemorySegment one, MemorySegment other) {
     return one.equals(other)
         && one.byteSize() == other.byteSize()

@@ -3,7 +3,7 @@ package dev.tutti.gloo.hier;
 import dev.tutti.gloo.shm.Parts;
 import dev.tutti.gloo.shm.ShmLayout;
 
-/** Tells tests how the ranks' shared memory is divided. */
+/** The division of the ranks' shared memory, for tests. */
 public final class Stages {
   /** The largest message that fits in a slot, in bytes. */
   public static final int SLOT_BYTES = ShmLayout.SLOT_BYTES;

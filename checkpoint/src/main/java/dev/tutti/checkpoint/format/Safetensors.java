@@ -61,7 +61,7 @@ public final class Safetensors {
   }
 
   /**
-   * Tells whether files can hold elements of a type.
+   * Returns whether files can hold elements of a type.
    *
    * @param dtype the type
    */

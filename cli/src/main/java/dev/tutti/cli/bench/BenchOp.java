@@ -249,20 +249,20 @@ enum BenchOp {
     return label;
   }
 
-  /** Tells whether elements are reduced, so that the reduction operator matters. */
+  /** Returns whether elements are reduced, so that the reduction operator matters. */
   boolean reduces() {
     return reduces;
   }
 
   /**
-   * Tells whether the operation can be recorded into a graph, which is impossible if the host takes
-   * part in it.
+   * Returns whether the operation can be recorded into a graph, which is impossible if the host
+   * takes part in it.
    */
   boolean isRecordable() {
     return this != SEND_RECV;
   }
 
-  /** Tells whether the operation is measured at a series of sizes. */
+  /** Returns whether the operation is measured at a series of sizes. */
   boolean hasSizes() {
     return this != BARRIER;
   }
@@ -290,7 +290,7 @@ enum BenchOp {
     };
   }
 
-  /** Tells whether a backend has the operation in at least one form. */
+  /** Returns whether a backend has the operation in at least one form. */
   boolean isIn(Capabilities capabilities) {
     return capabilities.has(type) || capabilities.has(otherwise);
   }

@@ -46,7 +46,7 @@ public final class Posix {
   }
 
   /**
-   * Tells whether a file descriptor is a terminal.
+   * Returns whether a file descriptor is a terminal.
    *
    * @param descriptor 0, 1 or 2
    */
@@ -72,7 +72,7 @@ public final class Posix {
   }
 
   /**
-   * Tells whether a file descriptor is a pipe without a reader.
+   * Returns whether a file descriptor is a pipe without a reader.
    *
    * @param descriptor 0, 1 or 2
    */

@@ -50,7 +50,7 @@ public final class RestartRefusals implements AutoCloseable {
     return more;
   }
 
-  /** Tells whether a rank has refused a restart. */
+  /** Returns whether a rank has refused a restart. */
   public boolean has(int attempt, int rank) {
     return folder != null && Files.exists(file(folder, attempt, rank));
   }

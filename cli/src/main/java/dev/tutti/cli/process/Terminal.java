@@ -59,13 +59,14 @@ public record Terminal(
         Posix.columns(2).orElse(COLUMNS));
   }
 
-  /** Tells whether printing failed and the standard output is a pipe whose reader is gone. */
+  /** Returns whether printing failed and the standard output is a pipe whose reader is gone. */
   public boolean isUnread() {
     return (out.checkError() || err.checkError()) && Posix.isBrokenPipe(1);
   }
 
   /**
-   * Tells whether a command was called with {@code --debug}, which prints the origins of failures.
+   * Returns whether a command was called with {@code --debug}, which prints the origins of
+   * failures.
    */
   public static boolean isDebugging(CommandSpec command) {
     OptionSpec option = command.root().findOption("--debug");

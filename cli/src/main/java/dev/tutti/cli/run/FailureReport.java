@@ -55,7 +55,9 @@ final class FailureReport {
     return report.toString();
   }
 
-  /** Tells whether the launcher knows more of a failure than the ranks, which saw only its end. */
+  /**
+   * Returns whether the launcher knows more of a failure than the ranks, which saw only its end.
+   */
   private static boolean isFailed(JobVerdict ofRanks) {
     return ofRanks.state() == JobVerdict.State.FAILED;
   }

@@ -172,12 +172,12 @@ final class LaunchedProcess {
     return tree;
   }
 
-  /** Tells whether the process itself is running; its children may outlive it. */
+  /** Returns whether the process itself is running; its children may outlive it. */
   boolean isRunning() {
     return process.isAlive();
   }
 
-  /** Tells whether the process itself has died, even if the JDK has not noticed yet. */
+  /** Returns whether the process itself has died, even if the JDK has not noticed yet. */
   boolean isDead() {
     return !process.isAlive() || tree.isRootDead();
   }
@@ -192,7 +192,7 @@ final class LaunchedProcess {
     return tail.lines();
   }
 
-  /** Tells whether the process printed stack frames, on either output. */
+  /** Returns whether the process printed stack frames, on either output. */
   boolean hasPrintedFrames() {
     return tail.hasFrames();
   }

@@ -130,7 +130,7 @@ public class Launcher {
       return new RankExit(rank, ended.pid(), ended.exitValue(), after, false);
     }
 
-    /** Tells whether the ranks have been asked to end. */
+    /** Returns whether the ranks have been asked to end. */
     boolean isAsked() {
       return phase == Phase.STOPPING || phase == Phase.KILLED;
     }
@@ -139,7 +139,7 @@ public class Launcher {
       return exits.size() == ranks.size();
     }
 
-    /** Tells whether the process of some rank is dead but its end has not been reported yet. */
+    /** Returns whether the process of some rank is dead but its end has not been reported yet. */
     boolean hasUnheardEnds() {
       return ranks.stream().anyMatch(rank -> !exits.containsKey(rank.rank()) && rank.isDead());
     }

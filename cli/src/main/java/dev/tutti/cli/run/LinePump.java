@@ -30,7 +30,7 @@ final class LinePump implements Runnable {
     /** Takes a line. */
     void accept(byte[] line);
 
-    /** Tells whether this sink takes pieces of a line whose end does not come soon. */
+    /** Returns whether this sink takes pieces of a line whose end does not come soon. */
     default boolean takesPieces() {
       return false;
     }
@@ -43,7 +43,7 @@ final class LinePump implements Runnable {
      */
     default void piece(byte[] bytes, boolean isLast) {}
 
-    /** Tells whether lines are held back. */
+    /** Returns whether lines are held back. */
     default boolean isHolding() {
       return false;
     }
@@ -102,12 +102,12 @@ final class LinePump implements Runnable {
     sink.release();
   }
 
-  /** Tells whether lines are being passed on, rather than awaited. */
+  /** Returns whether lines are being passed on, rather than awaited. */
   boolean isDelivering() {
     return delivering;
   }
 
-  /** Tells whether a time comes before more input does. */
+  /** Returns whether a time comes before more input does. */
   private boolean isQuietUntil(long end) throws IOException {
     while (clock.getAsLong() - end < 0) {
       if (input.available() > 0) {

@@ -20,7 +20,7 @@ final class Orphans {
 
   private Orphans() {}
 
-  /** Tells whether this process gets orphans. */
+  /** Returns whether this process gets orphans. */
   static boolean comeHere() {
     return SELF.pid() == INIT;
   }

@@ -54,7 +54,7 @@ final class OutputPump {
   }
 
   /**
-   * Tells whether the pump has ended, or is given up now that its patience is over.
+   * Returns whether the pump has ended, or is given up now that its patience is over.
    *
    * @param elapsedNanos the time since the previous call
    * @param isHurried whether the time in which nobody takes a line counts as well

@@ -91,14 +91,14 @@ final class ProcessTree {
     }
   }
 
-  /** Tells whether the root or a process of its group is running. */
+  /** Returns whether the root or a process of its group is running. */
   boolean isAlive() {
     return root.isAlive() || (ownGroup && Posix.kill(-root.pid(), 0) && groupRuns(root.pid()));
   }
 
   /**
-   * Tells whether a group has a process other than zombies, which merely wait to be reaped by their
-   * parents.
+   * Returns whether a group has a process other than zombies, which merely wait to be reaped by
+   * their parents.
    */
   private static boolean groupRuns(long group) {
     Path proc = Path.of("/proc");
@@ -119,7 +119,9 @@ final class ProcessTree {
     }
   }
 
-  /** Tells whether the root has ended and merely waits to be reaped by its parent, this process. */
+  /**
+   * Returns whether the root has ended and merely waits to be reaped by its parent, this process.
+   */
   boolean isRootDead() {
     try {
       return isDead(fields(Path.of("/proc", Long.toString(root.pid()), "stat")));
@@ -135,7 +137,7 @@ final class ProcessTree {
     return text.substring(text.lastIndexOf(')') + 2).split(" ", 5);
   }
 
-  /** Tells whether the fields are those of a process that has ended. */
+  /** Returns whether the fields are those of a process that has ended. */
   static boolean isDead(String[] fields) {
     return fields[0].equals("Z") || fields[0].equals("X");
   }

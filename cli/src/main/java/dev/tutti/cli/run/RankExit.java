@@ -19,7 +19,7 @@ public record RankExit(int rank, long pid, int code, Duration after, boolean sto
     return new RankExit(rank, pid, code, after, true);
   }
 
-  /** Tells whether a signal ended the process. */
+  /** Returns whether a signal ended the process. */
   boolean isKilled() {
     return code > 128 && code < 128 + 65;
   }

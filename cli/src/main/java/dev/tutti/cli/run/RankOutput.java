@@ -22,8 +22,8 @@ public interface RankOutput {
   void lines(int rank, Channel channel, List<byte[]> lines);
 
   /**
-   * Tells whether this output takes pieces of lines whose ends do not come soon. Otherwise it gets
-   * such a line as a whole once it has ended.
+   * Returns whether this output takes pieces of lines whose ends do not come soon. Otherwise it
+   * gets such a line as a whole once it has ended.
    */
   default boolean takesPieces() {
     return false;
@@ -42,7 +42,7 @@ public interface RankOutput {
   /** Ends a line of which pieces are shown, since a message of the launcher follows. */
   default void endLine() {}
 
-  /** Tells whether nobody reads what was passed on, and never will. */
+  /** Returns whether nobody reads what was passed on, and never will. */
   default boolean isUnread() {
     return false;
   }

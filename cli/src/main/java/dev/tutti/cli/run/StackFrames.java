@@ -19,12 +19,12 @@ final class StackFrames {
 
   private StackFrames() {}
 
-  /** Tells whether a line is a frame of a stack trace. */
+  /** Returns whether a line is a frame of a stack trace. */
   static boolean isFrame(byte[] line) {
     return mayBe(line) && FRAME.matcher(new String(line, UTF_8)).matches();
   }
 
-  /** Tells whether a line is a frame inside Tutti or the thread code of the JDK. */
+  /** Returns whether a line is a frame inside Tutti or the thread code of the JDK. */
   static boolean isInside(byte[] line) {
     if (!mayBe(line)) {
       return false;

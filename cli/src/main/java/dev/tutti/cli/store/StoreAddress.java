@@ -31,7 +31,7 @@ public record StoreAddress(StoreKind kind, String host, int port) {
     return settings.get(RuntimeSettings.STORE) + "://" + address + ":" + port;
   }
 
-  /** Tells whether two URLs, as users write them, name the same store. */
+  /** Returns whether two URLs, as users write them, name the same store. */
   public static boolean isSame(String one, String other) {
     if (one.equals(other) || isCluster(one) || isCluster(other)) {
       return one.equals(other);

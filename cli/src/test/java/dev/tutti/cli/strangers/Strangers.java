@@ -57,7 +57,7 @@ final class Strangers implements AutoCloseable {
     this.memberPorts = memberPorts;
   }
 
-  /** Tells whether another round is to begin. */
+  /** Decides whether another round begins. */
   interface More {
     boolean test(long round);
   }

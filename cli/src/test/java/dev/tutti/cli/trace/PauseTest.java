@@ -60,7 +60,7 @@ class PauseTest {
         ranks.get(SIZE - 1).awaitLine(line -> line.startsWith("SLEPT ")).substring(6));
   }
 
-  /** Tells whether ranks mostly waited for the last one, and not for a processor. */
+  /** Returns whether ranks mostly waited for the last one, and not for a processor. */
   private static boolean isUndisturbed(Lags lags, double slept) {
     Lags.Lag late = lags.of(SIZE - 1);
     return late.times() > 50

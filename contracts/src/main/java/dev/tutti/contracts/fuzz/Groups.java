@@ -50,7 +50,7 @@ record Groups(Map<Integer, List<Integer>> members) {
     return Objects.requireNonNull(members.get(group), () -> "no group " + group);
   }
 
-  /** Tells whether a rank of the world takes part in a step. */
+  /** Returns whether a rank of the world takes part in a step. */
   boolean takesPart(int rank, Step step) {
     List<Integer> ranks = ranks(step.group());
     return step.kind() == StepKind.MESSAGE

@@ -35,7 +35,7 @@ record Program(long seed, int size, List<Step> steps) {
         + steps.stream().flatMap(step -> step.threads().stream()).mapToInt(n -> n).max().orElse(0);
   }
 
-  /** Tells whether a rank has messages of a group on several threads. */
+  /** Returns whether a rank has messages of a group on several threads. */
   boolean spreadsMessages(int group) {
     return IntStream.range(0, size)
         .anyMatch(

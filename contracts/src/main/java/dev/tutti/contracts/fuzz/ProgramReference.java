@@ -167,7 +167,7 @@ final class ProgramReference {
     };
   }
 
-  /** Tells whether the elements of all ranks at a place are next to the limits, or may be NaN. */
+  /** Returns whether the elements of all ranks at a place are next to the limits, or may be NaN. */
   private boolean isExtreme(Step step, int slot, int i) {
     return mix(state(step, slot, -1) + i) % 4 == 0;
   }

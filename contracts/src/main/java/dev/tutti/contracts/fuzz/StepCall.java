@@ -210,7 +210,7 @@ final class StepCall {
     return ProgramReference.op(step.op(), rank);
   }
 
-  /** Tells whether to call a method without options. */
+  /** Returns whether to call a method without options. */
   private boolean isBrief() {
     return !async && reference.die(step, 8, rank) % 2 == 0;
   }

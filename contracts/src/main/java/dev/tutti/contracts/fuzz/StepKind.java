@@ -55,7 +55,7 @@ enum StepKind {
     this.needs = needs;
   }
 
-  /** Tells whether a backend can perform the step, given whether tensors are on the host. */
+  /** Returns whether a backend can perform the step, given whether tensors are on the host. */
   boolean isPossible(Capabilities capabilities, boolean onHost) {
     boolean operation = needs == OpType.UNKNOWN || capabilities.has(needs);
     return operation
@@ -89,7 +89,7 @@ enum StepKind {
     return this == SPLIT || this == SUBGROUP;
   }
 
-  /** Tells whether elements are reduced, so that the data must be exact. */
+  /** Returns whether elements are reduced, so that the data must be exact. */
   boolean isReduction() {
     return switch (this) {
       case ALL_REDUCE,
@@ -105,7 +105,7 @@ enum StepKind {
     };
   }
 
-  /** Tells whether the step can return before it is done. */
+  /** Returns whether the step can return before it is done. */
   boolean canBeAsync() {
     return switch (this) {
       case MONITORED_BARRIER,

@@ -51,7 +51,7 @@ public record HistoryCall(
     return returned != NEVER;
   }
 
-  /** Tells whether this call ended before another began. */
+  /** Returns whether this call ended before another began. */
   boolean precedes(HistoryCall other) {
     return returned < other.invoked;
   }

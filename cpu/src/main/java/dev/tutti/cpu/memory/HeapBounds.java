@@ -15,8 +15,8 @@ final class HeapBounds {
   private HeapBounds() {}
 
   /**
-   * Tells whether a memory file may be much longer than the memory that it uses: not if the system
-   * limits the address space, or accounts for all memory that may be needed.
+   * Returns whether a memory file may be much longer than the memory that it uses: not if the
+   * system limits the address space, or accounts for all memory that may be needed.
    */
   static boolean isRoomFree() throws IOException {
     boolean unlimited =

@@ -190,7 +190,7 @@ public final class SharedHeap {
   }
 
   /**
-   * Tells whether memory is part of this process's shared heap; does not create the heap.
+   * Returns whether memory is part of this process's shared heap; does not create the heap.
    *
    * @param segment any memory segment
    */
@@ -314,7 +314,7 @@ public final class SharedHeap {
     }
   }
 
-  /** Tells whether a freed place keeps its memory. */
+  /** Returns whether a freed place keeps its memory. */
   private synchronized boolean keep(Freed freed) {
     boolean isKept = freed.length <= LARGEST_KEPT && freed.length <= MOST_KEPT - keptBytes;
     keptBytes += isKept ? freed.length : 0;

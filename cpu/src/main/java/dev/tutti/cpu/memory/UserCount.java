@@ -64,7 +64,7 @@ public final class UserCount {
     }
   }
 
-  /** Tells whether it is closed. */
+  /** Returns whether it is closed. */
   public boolean isClosed() {
     return word.get() < 0;
   }

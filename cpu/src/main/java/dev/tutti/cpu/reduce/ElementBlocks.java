@@ -69,7 +69,7 @@ public final class ElementBlocks {
     return (IntegerMeanBlock) ofMean(dtype, inputs);
   }
 
-  /** Tells whether several elements are computed together in one long. */
+  /** Returns whether several elements are computed together in one long. */
   private static boolean isPacked(ReduceOp.Kind kind, DType dtype) {
     return switch (dtype) {
       case BOOL -> true;

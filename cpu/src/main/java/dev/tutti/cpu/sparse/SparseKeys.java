@@ -215,12 +215,12 @@ public final class SparseKeys {
     return max;
   }
 
-  /** Tells whether each key is greater than the previous one, across tensors as well. */
+  /** Returns whether each key is greater than the previous one, across tensors as well. */
   public boolean isAscending() {
     return allAscending;
   }
 
-  /** Tells whether, in every tensor, each key is greater than the previous one. */
+  /** Returns whether, in every tensor, each key is greater than the previous one. */
   boolean isAscendingInEach() {
     for (boolean each : ascending) {
       if (!each) {

@@ -51,7 +51,7 @@ public final class BusyCores {
   }
 
   /**
-   * Tells whether to sleep rather than yield.
+   * Returns whether to sleep rather than yield.
    *
    * @param now the time, in terms of the caller's clock
    */

@@ -70,12 +70,12 @@ public final class Futex {
   /** Creates an instance for the sleeps of one thread; nothing is linked yet. */
   public Futex() {}
 
-  /** Tells whether this system has a futex, which may not be linked yet. */
+  /** Returns whether this system has a futex, which may not be linked yet. */
   public static boolean isAvailable() {
     return NUMBER >= 0;
   }
 
-  /** Tells whether the futex can already be used. */
+  /** Returns whether the futex can already be used. */
   public static boolean isLinked() {
     return isLinked;
   }

@@ -23,7 +23,7 @@ public final class ScalarReduction {
     };
   }
 
-  /** Tells whether two bit patterns are the same number; all NaNs count as one. */
+  /** Returns whether two bit patterns are the same number; all NaNs count as one. */
   public static boolean same(DType dtype, long a, long b) {
     if (dtype == DType.FLOAT64) {
       return a == b

@@ -147,7 +147,7 @@ public final class PowerSgdOptions {
     return fields.epsilon;
   }
 
-  /** Tells whether a gradient is approximated. */
+  /** Returns whether a gradient is approximated. */
   boolean compresses(Tensor gradient) {
     if (gradient.dim() < 2 || gradient.numel() == 0) {
       return false;

@@ -11,7 +11,7 @@ import java.util.List;
  */
 public interface ShardUpdate {
   /**
-   * Tells whether parameters of a type can be updated.
+   * Returns whether parameters of a type can be updated.
    *
    * @param dtype the type
    */

@@ -23,7 +23,7 @@ final class ArrayMemory {
   }
 
   /**
-   * Tells whether a tensor returned by {@link #read} shares the array's memory. An engine that
+   * Returns whether a tensor returned by {@link #read} shares the array's memory. An engine that
    * copies gives each copy its own memory for as long as the scope of arrays is open.
    */
   static boolean isShared(NDArray array, Tensor tensor) {

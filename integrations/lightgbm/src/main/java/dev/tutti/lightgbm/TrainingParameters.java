@@ -28,7 +28,7 @@ final class TrainingParameters {
     }
   }
 
-  /** Tells whether the number of ranks is among the parameters. */
+  /** Returns whether the number of ranks is among the parameters. */
   boolean haveRanks() {
     return values.containsKey("num_machines");
   }

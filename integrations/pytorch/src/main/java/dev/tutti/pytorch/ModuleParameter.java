@@ -96,7 +96,7 @@ final class ModuleParameter implements AutoCloseable {
     expected = true;
   }
 
-  /** Tells, once, whether the gradient was written after the last call of the hook. */
+  /** Returns, once, whether the gradient was written after the last call of the hook. */
   boolean isWritten() {
     boolean written = expected && isChanged();
     expected = false;
@@ -105,7 +105,7 @@ final class ModuleParameter implements AutoCloseable {
   }
 
   /**
-   * Tells, once, whether the gradient changed after any call of the hook since the last step. If
+   * Returns, once, whether the gradient changed after any call of the hook since the last step. If
    * the program cleared it, that counts too, and does no harm: the gradient then adds what it holds
    * to the mean, as if it were unused.
    */

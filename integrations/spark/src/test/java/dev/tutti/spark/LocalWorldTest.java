@@ -141,7 +141,7 @@ class LocalWorldTest {
     assertThat(COMMANDS).hasSize(2);
   }
 
-  /** Tells whether ranks joined at the store, and below the prefix, that a command names. */
+  /** Returns whether ranks joined at the store, and below the prefix, that a command names. */
   private static boolean hasJoinedBelow(String command) {
     Matcher parts = STATUS.matcher(command);
     assertThat(parts.matches()).as(command).isTrue();

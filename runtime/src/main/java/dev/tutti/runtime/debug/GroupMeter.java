@@ -20,7 +20,7 @@ public interface GroupMeter {
   /** Returns how many seconds the oldest of those has waited. */
   double waitedSeconds();
 
-  /** Tells whether the group has failed. */
+  /** Returns whether the group has failed. */
   boolean hasFailed();
 
   /** Returns how many collectives took each path. */

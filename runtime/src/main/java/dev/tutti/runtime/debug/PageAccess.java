@@ -58,12 +58,12 @@ public final class PageAccess {
         : "the secret is missing or wrong; 'tutti token debug' prints it\n";
   }
 
-  /** Tells whether a header contains the secret. */
+  /** Returns whether a header contains the secret. */
   boolean accepts(String authorization) {
     return check != null && check.accepts(authorization);
   }
 
-  /** Tells whether requests carry the cookie of the browser that presented the ticket. */
+  /** Returns whether requests carry the cookie of the browser that presented the ticket. */
   boolean accepts(List<String> cookies, int port) {
     return check == null
         && cookies.stream()

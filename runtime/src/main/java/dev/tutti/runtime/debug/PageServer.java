@@ -200,7 +200,7 @@ public final class PageServer implements AutoCloseable {
     }
   }
 
-  /** Tells whether a request presents the token; answers it if it does not. */
+  /** Returns whether a request presents the token; answers it if it does not. */
   private boolean isAdmitted(HttpExchange exchange) throws IOException {
     String authorization = exchange.getRequestHeaders().getFirst("Authorization");
     String address = exchange.getRemoteAddress().getAddress().getHostAddress();

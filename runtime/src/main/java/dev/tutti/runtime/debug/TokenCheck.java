@@ -8,7 +8,7 @@ import java.util.Locale;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Tells whether a request presents the secret of the job's debug servers, in a time that does not
+ * Checks whether a request presents the secret of the job's debug servers, in a time that does not
  * depend on the secret.
  */
 final class TokenCheck {
@@ -27,8 +27,8 @@ final class TokenCheck {
   }
 
   /**
-   * Tells whether a header contains the secret, either as a bearer token or as the password of any
-   * user.
+   * Returns whether a header contains the secret, either as a bearer token or as the password of
+   * any user.
    *
    * @param authorization the value of the header, or null
    */

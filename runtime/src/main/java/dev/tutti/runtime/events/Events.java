@@ -35,7 +35,7 @@ public class Events {
     }
   }
 
-  /** Tells whether collectives are being recorded. */
+  /** Returns whether collectives are being recorded. */
   public boolean areCollectivesRecorded() {
     return false;
   }

@@ -40,7 +40,7 @@ public record AgreedFailure(FailureEvent event, int failedRank, String text, boo
         false);
   }
 
-  /** Tells whether more has been found out than the reporter told. */
+  /** Returns whether more has been found out than the reporter told. */
   boolean hasFinding() {
     return !text.equals(event.message());
   }

@@ -84,7 +84,7 @@ public record Blame(Kind kind, int rank) {
         : new WaitsFor(evidence).needed();
   }
 
-  /** Tells whether the ranks are asked what the reporter of a failure waited for. */
+  /** Returns whether the ranks are asked what the reporter of a failure waited for. */
   static boolean isWait(FailureEvent event) {
     return event.kind() == Kind.MISMATCH || event.isTimeoutOfOthers();
   }
@@ -126,15 +126,15 @@ public record Blame(Kind kind, int rank) {
     return named < 0 ? new Blame(Kind.FAILED, self) : new Blame(Kind.PEER_LOST, named);
   }
 
-  /** Tells whether a failure is the end of a peer that gave up because of another rank. */
+  /** Returns whether a failure is the end of a peer that gave up because of another rank. */
   private static boolean isOfNobody(Throwable cause) {
     return cause instanceof PeerLostException lost && lost.peer() < 0;
   }
 
   /**
-   * Tells whether a failure during set-up may come from a peer that gave up and reports the reason
-   * through the store: the peer said that it was leaving, or it reset or refused a connection that
-   * it had never accepted.
+   * Returns whether a failure during set-up may come from a peer that gave up and reports the
+   * reason through the store: the peer said that it was leaving, or it reset or refused a
+   * connection that it had never accepted.
    */
   public static boolean mayBeExplained(Throwable cause) {
     Throwable t = cause;
@@ -172,7 +172,7 @@ public record Blame(Kind kind, int rank) {
         : "rank " + server + ", which serves the store, does not answer";
   }
 
-  /** Tells whether the other ranks would be asked who is to blame for a failure. */
+  /** Returns whether the other ranks would be asked who is to blame for a failure. */
   private static boolean isAskedAbout(FailureEvent event) {
     return switch (event.kind()) {
       case TIMEOUT -> event.isTimeoutOfOthers();
@@ -182,8 +182,8 @@ public record Blame(Kind kind, int rank) {
   }
 
   /**
-   * Tells whether a failure that a rank saw, or that it cannot judge, may be the result of its own
-   * standstill.
+   * Returns whether a failure that a rank saw, or that it cannot judge, may be the result of its
+   * own standstill.
    */
   public static boolean mayFollowFromStandstill(FailureEvent event, int self) {
     return event.kind() == Kind.TIMEOUT

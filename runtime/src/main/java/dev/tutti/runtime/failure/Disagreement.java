@@ -55,7 +55,7 @@ final class Disagreement {
         .orElse(Diagnosis.NONE);
   }
 
-  /** Tells whether a text says what each rank called. */
+  /** Returns whether a text says what each rank called. */
   static boolean isIn(String text) {
     return text.startsWith(HEADING);
   }

@@ -196,7 +196,7 @@ public record Evidence(
     return ranks;
   }
 
-  /** Tells whether a rank was asked, or cannot be. */
+  /** Returns whether a rank was asked, or cannot be. */
   boolean hasAsked(int rank) {
     return answers.containsKey(rank) || silent.contains(rank) || strangers.contains(rank);
   }

@@ -5,7 +5,7 @@ import dev.tutti.runtime.operation.RankProgress;
 
 /** The parts of a failing group that the handling of its failure needs. */
 public interface FailingGroup {
-  /** Tells whether the group is closed, so that no failure needs to be reported any more. */
+  /** Returns whether the group is closed, so that no failure needs to be reported any more. */
   boolean isGone();
 
   /** Returns where this rank stands; on any thread, and never blocks. */

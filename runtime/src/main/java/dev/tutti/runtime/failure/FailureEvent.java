@@ -64,7 +64,7 @@ public record FailureEvent(
     REVOKED
   }
 
-  /** Tells whether this is the failure of an operation; messages are numbered on each rank. */
+  /** Returns whether this is the failure of an operation; messages are numbered on each rank. */
   boolean isOf(OpType type, long number, int rank) {
     return op == type && sequence == number && (!type.isPointToPoint() || reporter == rank);
   }
@@ -85,29 +85,29 @@ public record FailureEvent(
         group, kind, reporter, failedRank, OpType.UNKNOWN, 0, Duration.ZERO, message);
   }
 
-  /** Tells whether ranks read the same of both. */
+  /** Returns whether ranks read the same of both. */
   boolean isSame(FailureEvent other) {
     return Arrays.equals(encode(), other.encode());
   }
 
-  /** Tells whether this event concerns all groups of a rank. */
+  /** Returns whether this event concerns all groups of a rank. */
   boolean isOfAllGroups() {
     return group.isEmpty();
   }
 
-  /** Tells whether this was seen by the store rather than by a rank. */
+  /** Returns whether this was seen by the store rather than by a rank. */
   boolean isOfStore() {
     return kind == Kind.PEER_LOST && reporter == failedRank;
   }
 
-  /** Tells whether the reporter ran out of time, and does not name itself. */
+  /** Returns whether the reporter ran out of time, and does not name itself. */
   boolean isTimeoutOfOthers() {
     return kind == Kind.TIMEOUT && failedRank != reporter;
   }
 
   /**
-   * Tells whether this is a time-out of ranks that waited for each other through the store to make
-   * a group.
+   * Returns whether this is a time-out of ranks that waited for each other through the store to
+   * make a group.
    */
   boolean isOfMeeting() {
     return isTimeoutOfOthers() && sequence == 0;

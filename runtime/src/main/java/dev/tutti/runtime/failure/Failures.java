@@ -85,7 +85,7 @@ public final class Failures implements MonitoredGroup {
     return lost;
   }
 
-  /** Tells whether something has failed, on this rank or another. */
+  /** Returns whether something has failed, on this rank or another. */
   public boolean isFailing() {
     return known.get() != null;
   }
@@ -135,7 +135,7 @@ public final class Failures implements MonitoredGroup {
     listeners.copy().forEach(Runnable::run);
   }
 
-  /** Tells whether the group was closed. */
+  /** Returns whether the group was closed. */
   public boolean isGone() {
     return group.isGone();
   }

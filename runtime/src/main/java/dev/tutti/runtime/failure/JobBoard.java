@@ -43,7 +43,7 @@ public final class JobBoard {
     RankClaim.take(store, joinedKey(rank), rank, time);
   }
 
-  /** Tells whether a rank takes part in the log of failures; ranks of PyTorch do not. */
+  /** Returns whether a rank takes part in the log of failures; ranks of PyTorch do not. */
   public boolean hasJoined(int globalRank) {
     return store.check(List.of(joinedKey(globalRank)));
   }

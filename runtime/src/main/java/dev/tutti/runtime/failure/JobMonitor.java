@@ -175,7 +175,7 @@ public final class JobMonitor implements AutoCloseable {
     return times;
   }
 
-  /** Tells whether the store did not take a failure, so that no other rank can be asked. */
+  /** Returns whether the store did not take a failure, so that no other rank can be asked. */
   public boolean isUnheard() {
     return unheard;
   }
@@ -190,7 +190,7 @@ public final class JobMonitor implements AutoCloseable {
     return board;
   }
 
-  /** Tells whether a failure was reported below a prefix of a store. */
+  /** Returns whether a failure was reported below a prefix of a store. */
   public static boolean hasFailed(Store store, String prefix) {
     for (long number = 1; ; number++) {
       String key = prefix + key(number);
@@ -220,7 +220,7 @@ public final class JobMonitor implements AutoCloseable {
     return EVENT + number;
   }
 
-  /** Tells whether this rank takes part. */
+  /** Returns whether this rank takes part. */
   public boolean hasJoined() {
     return joined;
   }

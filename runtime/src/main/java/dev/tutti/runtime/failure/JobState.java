@@ -184,12 +184,12 @@ final class JobState {
     }
   }
 
-  /** Tells whether the store did not take a failure, so that no other rank can be asked. */
+  /** Returns whether the store did not take a failure, so that no other rank can be asked. */
   boolean isUnheard() {
     return unheard;
   }
 
-  /** Tells whether an entry is still to be appended. */
+  /** Returns whether an entry is still to be appended. */
   boolean isAppending() {
     return !toAppend.isEmpty();
   }

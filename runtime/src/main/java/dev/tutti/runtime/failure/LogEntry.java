@@ -93,7 +93,7 @@ sealed interface LogEntry {
     return bytes[0] == Found.MARK ? Found.decode(bytes) : new Unknown();
   }
 
-  /** Tells whether an entry is a failure. */
+  /** Returns whether an entry is a failure. */
   static boolean isFailure(byte[] bytes) {
     return bytes.length == 0 || (bytes[0] & 0xff) >= MARKS;
   }

@@ -103,7 +103,7 @@ final class LogReader {
     }
   }
 
-  /** Tells whether the store is still there although a connection to it was lost. */
+  /** Returns whether the store is still there although a connection to it was lost. */
   private boolean answersAgain(String key, int retries) {
     for (int i = 0; i < retries && !closed && !keepsWills; i++) {
       time.park(this, RETRY_NANOS);

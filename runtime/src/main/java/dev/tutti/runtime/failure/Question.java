@@ -37,13 +37,13 @@ record Question(FailureEvent timeout) {
     return timeout.reporter();
   }
 
-  /** Tells whether an entry of the log is a question. */
+  /** Returns whether an entry of the log is a question. */
   static boolean isQuestion(byte[] bytes) {
     return bytes.length > 0 && bytes[0] == MARK;
   }
 
   /**
-   * Tells whether the answer to this question also answers another one, asked at about the same
+   * Returns whether the answer to this question also answers another one, asked at about the same
    * time.
    */
   boolean isSame(Question other) {

@@ -125,7 +125,7 @@ public final class SetUpFailure implements MonitoredGroup {
     return first.exception(info, cause);
   }
 
-  /** Tells whether an event of a group in set-up says that its ranks gave different lists. */
+  /** Returns whether an event of a group in set-up says that its ranks gave different lists. */
   private static boolean isOfLists(FailureEvent event) {
     return event.op() == OpType.SUBGROUP && event.kind() == Kind.FAILED;
   }

@@ -79,7 +79,7 @@ final class FlightRecords implements RecordSource {
     }
   }
 
-  /** Tells whether the settings name a place for the files. */
+  /** Returns whether the settings name a place for the files. */
   boolean isDumpAsked() {
     return !RuntimeSettings.dumpPrefix(settings).isEmpty();
   }

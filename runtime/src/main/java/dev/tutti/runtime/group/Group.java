@@ -177,7 +177,7 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
     return standing.withPlace(isClosed());
   }
 
-  /** Tells whether inputs are searched for NaN before a backend reads them. */
+  /** Returns whether inputs are searched for NaN before a backend reads them. */
   boolean isNanChecked() {
     return nanCheck != null;
   }
@@ -377,12 +377,12 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
             .formatted(type.label(), identity.name(), identity.rank()));
   }
 
-  /** Tells whether the store took what this rank last said about itself. */
+  /** Returns whether the store took what this rank last said about itself. */
   boolean isClosePublished() {
     return !unpublished;
   }
 
-  /** Tells whether close was called. */
+  /** Returns whether close was called. */
   boolean isClosed() {
     return life != Life.OPEN;
   }

@@ -96,7 +96,7 @@ final class InlineRunner {
   }
 
   /**
-   * Tells whether a backend takes a tensor as it is. A tensor on a device whose backend queues on
+   * Returns whether a backend takes a tensor as it is. A tensor on a device whose backend queues on
    * the host needs its caller's stream event.
    */
   private static boolean isTaken(@Nullable Tensor tensor, boolean isOnStream) {

@@ -71,7 +71,7 @@ final class JobStores {
     return earlier;
   }
 
-  /** Tells whether a rank left a job, or joined it and then a failure of the job was reported. */
+  /** Returns whether a rank left a job, or joined it and then a failure of the job was reported. */
   private static boolean isOver(Store store, String life, int rank) {
     return store.check(List.of(life + "left/" + rank))
         || (store.check(List.of(life + "joined/" + rank)) && JobMonitor.hasFailed(store, life));

@@ -50,7 +50,7 @@ final class Members {
     last = group();
   }
 
-  /** Tells whether a group is the last one of all ranks; the job ends with it. */
+  /** Returns whether a group is the last one of all ranks; the job ends with it. */
   boolean isLastOfAll(Group group) {
     return group.identity.name().equals(last);
   }

@@ -19,7 +19,7 @@ final class OperationEvents {
   private final String backends;
   private final FlightRecorder recorder;
 
-  /** Tells whether the collective on its caller's thread is recorded; guarded by the turn. */
+  /** Whether the collective on its caller's thread is recorded; guarded by the turn. */
   private boolean isInlineBegun;
 
   /** Creates the recorder of the operations of a group, given the names of its backends. */

@@ -146,7 +146,7 @@ final class Overlaps {
     }
   }
 
-  /** Tells whether elements of a tensor share memory with each other. */
+  /** Returns whether elements of a tensor share memory with each other. */
   static boolean overlapsItself(Tensor tensor) {
     if (tensor.isContiguous()) {
       return false;
@@ -260,7 +260,7 @@ final class Overlaps {
     };
   }
 
-  /** Tells whether the smaller of two ranges is this rank's part of the larger one. */
+  /** Returns whether the smaller of two ranges is this rank's part of the larger one. */
   private static boolean isPart(long from, long size, long otherFrom, long otherSize, long begin) {
     return size >= otherSize ? otherFrom == from + begin : from == otherFrom + begin;
   }

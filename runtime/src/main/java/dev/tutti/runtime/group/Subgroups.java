@@ -82,7 +82,7 @@ final class Subgroups {
     }
   }
 
-  /** Tells whether a backend knows of ranks that do not answer through the store. */
+  /** Returns whether a backend knows of ranks that do not answer through the store. */
   private boolean hasForeignRanks() {
     return group.backends.values().stream().anyMatch(bound -> bound.backend().hasForeignRanks());
   }
@@ -236,7 +236,8 @@ final class Subgroups {
   }
 
   /**
-   * Tells whether no backend reaches other ranks; they are then assumed to do the same as this one.
+   * Returns whether no backend reaches other ranks; they are then assumed to do the same as this
+   * one.
    */
   private boolean isAlone() {
     return group.backends.values().stream().noneMatch(BoundBackend::movesData);

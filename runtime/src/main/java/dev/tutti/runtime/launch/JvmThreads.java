@@ -112,7 +112,7 @@ public final class JvmThreads {
     }
   }
 
-  /** Tells whether both are on the command line, which is faster to read than to ask the JVM. */
+  /** Returns whether both are on the command line, which is faster to read than to ask the JVM. */
   private static boolean areOnCommandLine() {
     try {
       String line = Files.readString(COMMAND_LINE, ISO_8859_1);

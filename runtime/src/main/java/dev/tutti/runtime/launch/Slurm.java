@@ -74,7 +74,7 @@ final class Slurm {
     return host;
   }
 
-  /** Tells whether a name is certainly that of another host. */
+  /** Returns whether a name is certainly that of another host. */
   private static boolean isElsewhere(String host) {
     try {
       for (InetAddress address : InetAddress.getAllByName(host)) {

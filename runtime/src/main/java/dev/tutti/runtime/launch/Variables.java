@@ -37,7 +37,7 @@ final class Variables {
     return text;
   }
 
-  /** Tells whether any of the variables is set, and reads all of them. */
+  /** Returns whether any of the variables is set, and reads all of them. */
   boolean anySet(String... names) {
     boolean isSet = false;
     for (String name : names) {

@@ -60,7 +60,7 @@ public record ChangePlan(SortedMap<Integer, String> leftOut, List<String> joined
     return new ChangePlan(leftOut, waiting.subList(0, Math.min(room, waiting.size())));
   }
 
-  /** Tells how many members there are afterwards. */
+  /** Returns how many members there are afterwards. */
   int sizeAfter(int before) {
     return before - leftOut.size() + joined.size();
   }

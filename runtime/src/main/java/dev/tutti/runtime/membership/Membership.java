@@ -166,7 +166,7 @@ public final class Membership {
     return leftOut.get(number);
   }
 
-  /** Tells whether a process that was a member has ended. */
+  /** Returns whether a process that was a member has ended. */
   boolean isLost(int number) {
     return lost.contains(number);
   }

@@ -285,7 +285,7 @@ public final class CollectiveQueue {
   }
 
   /**
-   * Tells whether the queue waits for the calling thread, which therefore must not wait for the
+   * Returns whether the queue waits for the calling thread, which therefore must not wait for the
    * turn.
    */
   public boolean waitsForThisThread() {

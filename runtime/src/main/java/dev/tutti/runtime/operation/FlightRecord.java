@@ -140,7 +140,7 @@ public final class FlightRecord {
     return "nccl:" + name;
   }
 
-  /** Tells whether c10d's tool understands an entry. */
+  /** Returns whether c10d's tool understands an entry. */
   private static boolean isKnownToTorch(Map<String, Object> entry) {
     return Boolean.FALSE.equals(entry.get("is_p2p")) && !UNKNOWN.contains(entry.get("op"));
   }

@@ -25,7 +25,7 @@ public record GroupIdentity(
     this(name, rank, globalRanks.size(), globalRanks, settings, time);
   }
 
-  /** Tells whether this is the group of all ranks. */
+  /** Returns whether this is the group of all ranks. */
   public boolean isOfAllRanks() {
     return name.equals("0");
   }

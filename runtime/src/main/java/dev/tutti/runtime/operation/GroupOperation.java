@@ -241,7 +241,7 @@ public final class GroupOperation extends OperationState implements Work {
   }
 
   /**
-   * Tells whether the operation keeps its number if the backend refuses it. A refusal by one rank
+   * Returns whether the operation keeps its number if the backend refuses it. A refusal by one rank
    * alone must not count more there than on the other ranks, so the call gives its number back. If
    * an algorithm was asked for by name, all ranks refuse after a round with each other, and all
    * keep the number.

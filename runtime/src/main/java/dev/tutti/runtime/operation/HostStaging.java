@@ -55,7 +55,7 @@ public final class HostStaging {
     return call;
   }
 
-  /** Tells whether there are backends that cannot take a tensor as it is. */
+  /** Returns whether there are backends that cannot take a tensor as it is. */
   public static boolean isNeeded(Tensor tensor) {
     return !tensor.isContiguous() || (tensor.device().isCpu() && !tensor.segment().isNative());
   }

@@ -184,7 +184,7 @@ public abstract class OperationState implements Operation {
     return state;
   }
 
-  /** Tells whether the state is final. */
+  /** Returns whether the state is final. */
   public final boolean isEnded() {
     return state.isFinal();
   }
@@ -317,7 +317,7 @@ public abstract class OperationState implements Operation {
     }
   }
 
-  /** Tells whether someone must learn of the end at once. */
+  /** Returns whether someone must learn of the end at once. */
   boolean isFollowed() {
     return false;
   }

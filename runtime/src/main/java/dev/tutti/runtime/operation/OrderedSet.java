@@ -26,7 +26,7 @@ public final class OrderedSet<T> {
     all.remove(element);
   }
 
-  /** Tells whether there is no element. */
+  /** Returns whether there is no element. */
   public synchronized boolean isEmpty() {
     return all.isEmpty();
   }

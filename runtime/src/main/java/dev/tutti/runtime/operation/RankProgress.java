@@ -166,7 +166,7 @@ public record RankProgress(
         true, 0, "", "", "", Map.of(), Map.of(), List.of(), List.of(), List.of());
   }
 
-  /** Tells whether a message waits for its counterpart. */
+  /** Returns whether a message waits for its counterpart. */
   public boolean waitsIn(OpType type, int peer, int tag) {
     return pending.stream()
         .anyMatch(op -> op.type == type && op.tag == tag && (op.peer == peer || op.peer < 0));

@@ -132,7 +132,7 @@ final class SlowOperations {
       }
     }
 
-    /** Tells whether to report an operation now, and notes when to do so next. */
+    /** Returns whether to report an operation now, and notes when to do so next. */
     private boolean isDue(Waiting op) {
       Key key = op.key();
       Long known = told.get(key);

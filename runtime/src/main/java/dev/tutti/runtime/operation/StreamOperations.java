@@ -73,7 +73,7 @@ public final class StreamOperations {
     }
   }
 
-  /** Tells, once for many operations, whether half of the ring is in use. */
+  /** Returns, once for many operations, whether half of the ring is in use. */
   private synchronized boolean isCrowded() {
     return tail - head >= ring.length / 2 && tail % (FIRST_SIZE / 4) == 0;
   }

@@ -115,7 +115,7 @@ public final class Watchdog {
   }
 
   /**
-   * Tells whether this process stood still until recently, for instance because it was stopped:
+   * Returns whether this process stood still until recently, for instance because it was stopped:
    * this thread is late, or was a moment ago.
    *
    * @param limit how late this thread must be; at least 2.5 s, which a busy machine may delay it

@@ -52,7 +52,7 @@ public final class Rendezvous {
       String place,
       String server) {
     /**
-     * Tells whether the store still has, after a restart of the job, what the ranks wrote before.
+     * Returns whether the store still has, after a restart of the job, what the ranks wrote before.
      */
     public boolean outlivesRestarts() {
       return server.equals(SERVER);
@@ -71,7 +71,7 @@ public final class Rendezvous {
   private volatile String target = "the store";
   private volatile String lastFailure = "no answer so far";
 
-  /** Tells whether the step that failed may succeed the next time. */
+  /** Whether the step that failed may succeed the next time. */
   private boolean mayPass;
 
   public Rendezvous(GroupOptions options, Settings settings, Duration timeout) {
@@ -81,8 +81,8 @@ public final class Rendezvous {
   }
 
   /**
-   * Tells whether the store at which this rank met, or tried to meet, is served by another rank for
-   * as long as that rank is in the job.
+   * Returns whether the store at which this rank met, or tried to meet, is served by another rank
+   * for as long as that rank is in the job.
    */
   public boolean isServedByOther() {
     return servedByOther;

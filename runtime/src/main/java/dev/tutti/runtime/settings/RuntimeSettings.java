@@ -163,7 +163,7 @@ public final class RuntimeSettings {
 
   private RuntimeSettings() {}
 
-  /** Tells whether the input of operations is searched for NaN. */
+  /** Returns whether the input of operations is searched for NaN. */
   public static boolean isNanChecked(Settings settings) {
     return settings.get(NAN_CHECK) || settings.get(TORCH_NAN_CHECK);
   }

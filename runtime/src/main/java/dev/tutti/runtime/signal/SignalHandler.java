@@ -62,7 +62,7 @@ public final class SignalHandler {
     }
   }
 
-  /** Tells whether no other handler had taken over the signal before. */
+  /** Returns whether no other handler had taken over the signal before. */
   public boolean wasDefault() {
     return wasDefault;
   }

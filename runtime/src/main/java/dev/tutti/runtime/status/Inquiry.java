@@ -20,7 +20,7 @@ public record Inquiry(String id, boolean once) {
   /** Marks an entry of the log as an inquiry. */
   private static final char MARK = 2;
 
-  /** Tells whether an entry of the log is an inquiry. */
+  /** Returns whether an entry of the log is an inquiry. */
   public static boolean isInquiry(byte[] bytes) {
     return bytes.length > 0 && bytes[0] == MARK;
   }

@@ -101,7 +101,7 @@ public final class StatusQuery implements AutoCloseable {
     }
   }
 
-  /** Tells whether a rank has joined; ranks of PyTorch never do. */
+  /** Returns whether a rank has joined; ranks of PyTorch never do. */
   public boolean hasJoined(int rank) {
     return store.check(List.of("joined/" + rank));
   }

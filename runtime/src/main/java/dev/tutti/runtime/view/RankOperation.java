@@ -46,7 +46,7 @@ public record RankOperation(
     return type().isPointToPoint();
   }
 
-  /** Tells whether {@link #nanos} is the time that the operation took. */
+  /** Returns whether {@link #nanos} is the time that the operation took. */
   boolean isTimed() {
     return isCompleted && (endNanos != 0 || !isOfTorch);
   }

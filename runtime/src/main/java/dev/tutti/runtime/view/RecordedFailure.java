@@ -24,7 +24,7 @@ public record RecordedFailure(Evidence evidence, long verdict, String text) {
     throw new IllegalArgumentException("it has no verdict");
   }
 
-  /** Tells whether another rank found who is to blame. */
+  /** Returns whether another rank found who is to blame. */
   boolean isAdopted() {
     return evidence.adopted() != null;
   }

@@ -55,7 +55,7 @@ class EvidenceTest {
       };
     }
 
-    /** Tells whether a rank at this place has not come to the collective although it could. */
+    /** Returns whether a rank at this place has not come to the collective although it could. */
     boolean isLate() {
       return this == NOT_CALLED
           || this == REFUSED

@@ -222,7 +222,7 @@ final class PossibleActions {
     };
   }
 
-  /** Tells whether those that call something else are not more than half of the ranks. */
+  /** Returns whether those that call something else are not more than half of the ranks. */
   private boolean mayOneMoreBeOdd() {
     long odd = Arrays.stream(ranks).filter(each -> each.isOdd).count();
     return 2 * (odd + 1) <= ranks.length;

@@ -26,7 +26,7 @@ final class LogCapture extends Handler implements AutoCloseable {
     records.add(record);
   }
 
-  /** Tells whether a single line contains all parts. */
+  /** Returns whether a single line contains all parts. */
   boolean has(String... parts) {
     return records.stream()
         .anyMatch(record -> List.of(parts).stream().allMatch(record.getMessage()::contains));
@@ -37,7 +37,7 @@ final class LogCapture extends Handler implements AutoCloseable {
     return records.stream().filter(record -> record.getMessage().contains(text)).count();
   }
 
-  /** Tells whether a line matches a regular expression. */
+  /** Returns whether a line matches a regular expression. */
   boolean matches(String line) {
     return records.stream().anyMatch(record -> record.getMessage().matches(line));
   }

@@ -310,17 +310,17 @@ public final class AeronClusterServer implements AutoCloseable {
     }
   }
 
-  /** Tells whether this member is the leader. */
+  /** Returns whether this member is the leader. */
   public synchronized boolean isLeader() {
     return isRunning() && parts != null && parts.node.isLeader();
   }
 
-  /** Tells whether this member takes part: it is the leader, or follows the leader. */
+  /** Returns whether this member takes part: it is the leader, or follows the leader. */
   public synchronized boolean isReady() {
     return isRunning() && parts != null && parts.node.isElected();
   }
 
-  /** Tells whether this member is running: it was not closed, and no error has ended it. */
+  /** Returns whether this member is running: it was not closed, and no error has ended it. */
   public synchronized boolean isRunning() {
     return !closed && !failed && (parts == null || !parts.ended);
   }

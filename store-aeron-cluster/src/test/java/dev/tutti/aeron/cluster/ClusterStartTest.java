@@ -51,7 +51,7 @@ class ClusterStartTest {
     return new AeronClusterServer(member, 0, data, options());
   }
 
-  /** Tells whether the log ends in a fragment with a page that holds nothing but zeros. */
+  /** Returns whether the log ends in a fragment with a page that holds nothing but zeros. */
   private static boolean endsInZeros(Path data) throws IOException {
     List<Integer> fragments = fragments(data);
     int end = fragments.getLast();

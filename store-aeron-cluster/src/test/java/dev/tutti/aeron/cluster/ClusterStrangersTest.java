@@ -167,7 +167,7 @@ class ClusterStrangersTest {
     return MessageHeaderEncoder.ENCODED_LENGTH + request.encodedLength();
   }
 
-  /** Tells whether there is room again; a client that left is gone once its end is in the log. */
+  /** Returns whether there is room again; a client that left is gone once its end is in the log. */
   private boolean reopens(List<AeronClusterStore> clients) {
     try {
       open(clients, 1);

@@ -96,7 +96,7 @@ final class MemberHosts implements AutoCloseable {
     return members;
   }
 
-  /** Tells whether networks can be cut and disks filled. */
+  /** Returns whether networks can be cut and disks filled. */
   boolean areSeparate() {
     return separate;
   }

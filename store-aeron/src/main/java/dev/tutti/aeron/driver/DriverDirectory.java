@@ -177,7 +177,7 @@ public final class DriverDirectory implements AutoCloseable {
     return path.resolve(DRIVER).toString();
   }
 
-  /** Tells whether a driver's folder is in a folder of this class, so that Tutti runs it. */
+  /** Returns whether a driver's folder is in a folder of this class, so that Tutti runs it. */
   static boolean isDriver(Path driver) {
     Path parent = driver.getParent();
     return parent != null && name(driver).equals(DRIVER) && name(parent).startsWith(PREFIX);
@@ -192,7 +192,7 @@ public final class DriverDirectory implements AutoCloseable {
     return proof.clone();
   }
 
-  /** Tells whether a folder named by a server is shared with this process. */
+  /** Returns whether a folder named by a server is shared with this process. */
   public static boolean isShared(String folder, byte[] proof) {
     Path path = Path.of(folder);
     try {

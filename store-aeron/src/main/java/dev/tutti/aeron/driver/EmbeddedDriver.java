@@ -118,7 +118,7 @@ public final class EmbeddedDriver implements AutoCloseable {
   }
 
   /**
-   * Tells whether a driver runs.
+   * Returns whether a driver runs.
    *
    * @param driver the driver's folder
    * @throws StoreException if the driver is of another version

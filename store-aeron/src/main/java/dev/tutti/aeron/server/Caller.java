@@ -43,7 +43,7 @@ public abstract class Caller {
   /** Answers a call. */
   public abstract void reply(int code, long call, BodyWriter body);
 
-  /** Tells whether anyone receives the answers. */
+  /** Returns whether anyone receives the answers. */
   public boolean isHeard() {
     return true;
   }

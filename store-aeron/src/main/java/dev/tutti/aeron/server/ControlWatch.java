@@ -60,7 +60,7 @@ final class ControlWatch implements Runnable {
     }
   }
 
-  /** Tells whether there is something to read; if so, the caller may use the selector. */
+  /** Returns whether there is something to read; if so, the caller may use the selector. */
   boolean isDue() {
     return due;
   }

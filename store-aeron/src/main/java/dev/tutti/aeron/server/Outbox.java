@@ -92,7 +92,7 @@ public final class Outbox {
     return writes;
   }
 
-  /** Tells whether replies are waiting. */
+  /** Returns whether replies are waiting. */
   public boolean isBehind() {
     return !late.isEmpty();
   }
@@ -102,7 +102,7 @@ public final class Outbox {
     return bytes;
   }
 
-  /** Tells whether replies are waiting and none has been sent for a while. */
+  /** Returns whether replies are waiting and none has been sent for a while. */
   public boolean isStuck(long now, long nanos) {
     return !late.isEmpty() && now - stuckSince > nanos;
   }

@@ -120,7 +120,7 @@ public final class ServerClient extends Caller {
     return control.remoteAddress().getHostAddress();
   }
 
-  /** Tells whether replies are waiting for room. */
+  /** Returns whether replies are waiting for room. */
   boolean isBehind() {
     return outbox.isBehind();
   }

@@ -37,7 +37,7 @@ public class PendingCall {
   }
 
   /**
-   * Tells whether to give up on the reply: its deadline has passed, and no part of it has arrived
+   * Returns whether to give up on the reply: its deadline has passed, and no part of it has arrived
    * for a while. Replies to other calls extend the wait by only a few seconds, so that a lost reply
    * does not cause an endless wait.
    *
@@ -61,7 +61,7 @@ public class PendingCall {
     return closed;
   }
 
-  /** Tells whether the thread should stop waiting. */
+  /** Returns whether the thread should stop waiting. */
   boolean isOver() {
     return done || closed;
   }

@@ -91,7 +91,7 @@ final class ReplyWaiters {
     poller.start();
   }
 
-  /** Tells whether a thread sleeps in the bell itself, or is about to. */
+  /** Returns whether a thread sleeps in the bell itself, or is about to. */
   boolean isInBell() {
     return inBell.get() != null;
   }

@@ -130,12 +130,12 @@ public final class Session implements StoreSession {
     return ownDriver == null ? sharedDriver : ownDriver.path();
   }
 
-  /** Tells whether messages travel through shared memory. */
+  /** Returns whether messages travel through shared memory. */
   public boolean isShared() {
     return ownDriver == null;
   }
 
-  /** Tells whether a thread sleeps in the bell itself. */
+  /** Returns whether a thread sleeps in the bell itself. */
   public boolean isInBell() {
     return sleepers.isInBell();
   }

@@ -44,7 +44,7 @@ public final class FrameWriter {
     long offer(UnsafeBuffer header, DirectBuffer body, int at, int bytes);
   }
 
-  /** Tells whether a body of the given number of bytes travels in one frame. */
+  /** Returns whether a body of the given number of bytes travels in one frame. */
   public boolean isOneFrame(int length) {
     return length <= most;
   }

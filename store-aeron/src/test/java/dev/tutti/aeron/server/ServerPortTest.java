@@ -34,7 +34,7 @@ class ServerPortTest {
   }
 
   /**
-   * Tells whether this process has a UDP socket at a port; one that another test is starting may
+   * Returns whether this process has a UDP socket at a port; one that another test is starting may
    * have a copy for a moment.
    */
   private static boolean holdsUdp(int port) throws IOException {

@@ -113,13 +113,13 @@ final class FileLog {
     }
   }
 
-  /** Tells whether a file begins as every store file does, as far as it goes. */
+  /** Returns whether a file begins as every store file does, as far as it goes. */
   static boolean isBegun(byte[] content) {
     int length = Math.min(content.length, BEGINNING.length);
     return Arrays.equals(content, 0, length, BEGINNING, 0, length);
   }
 
-  /** Tells whether a rank of PyTorch may have the file open. */
+  /** Returns whether a rank of PyTorch may have the file open. */
   static boolean haveForeigners(Map<String, byte[]> values) {
     long members = values.keySet().stream().filter(key -> key.startsWith(MEMBER)).count();
     return number(values, REFERENCES) > members;

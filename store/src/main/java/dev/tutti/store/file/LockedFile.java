@@ -235,7 +235,7 @@ final class LockedFile implements AutoCloseable {
     return new RandomAccessFile(file, "rw");
   }
 
-  /** Tells whether ranks of PyTorch respect the lock, too. */
+  /** Returns whether ranks of PyTorch respect the lock, too. */
   boolean excludesPyTorch() {
     return descriptor != NONE;
   }
@@ -262,7 +262,7 @@ final class LockedFile implements AutoCloseable {
     return bytes;
   }
 
-  /** Tells whether the file has these bytes at a position. */
+  /** Returns whether the file has these bytes at a position. */
   boolean has(byte[] bytes, long at) throws IOException {
     if (content.length() < at + bytes.length) {
       return false;

@@ -129,7 +129,7 @@ public final class LimitedLog implements AutoCloseable {
     }
   }
 
-  /** Tells whether there are counted warnings that have not been reported yet. */
+  /** Returns whether there are counted warnings that have not been reported yet. */
   public boolean hasUntold() {
     return untold;
   }

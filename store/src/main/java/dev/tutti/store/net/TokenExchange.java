@@ -84,7 +84,7 @@ public final class TokenExchange {
     }
   }
 
-  /** Tells whether there are bytes to be written. */
+  /** Returns whether there are bytes to be written. */
   public boolean hasUnsent() {
     return out.hasRemaining();
   }

@@ -91,7 +91,7 @@ public final class Arguments {
     }
   }
 
-  /** Tells whether a value equals the expected one; null stands for no value on either side. */
+  /** Returns whether a value equals the expected one; null stands for no value on either side. */
   public static boolean same(byte @Nullable [] value, byte @Nullable [] expected) {
     return value == null ? expected == null : Arrays.equals(value, expected);
   }

@@ -75,12 +75,14 @@ public final class ServerMemory {
     return one;
   }
 
-  /** Tells whether all clients together hold more than their share, so that one must be dropped. */
+  /**
+   * Returns whether all clients together hold more than their share, so that one must be dropped.
+   */
   public boolean isCrowded() {
     return held > all;
   }
 
-  /** Tells whether there are more clients than allowed, so that one must be dropped. */
+  /** Returns whether there are more clients than allowed, so that one must be dropped. */
   public boolean isFull() {
     return clients > connections;
   }

@@ -101,7 +101,7 @@ final class RemoteReads {
     return all;
   }
 
-  /** Tells whether all keys exist, as values or as non-empty queues. */
+  /** Returns whether all keys exist, as values or as non-empty queues. */
   static boolean check(TcpClient client, List<String> keys, long nanos) {
     return client.call(
         nanos,

@@ -64,7 +64,7 @@ final class RequestReader {
     this.replies = replies;
   }
 
-  /** Tells whether the client has shown that it speaks the protocol. */
+  /** Returns whether the client has shown that it speaks the protocol. */
   boolean isValidated() {
     return validated;
   }

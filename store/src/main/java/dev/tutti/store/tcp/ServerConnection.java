@@ -107,7 +107,7 @@ final class ServerConnection {
   }
 
   /**
-   * Tells whether this may be any process, because it has not proved the token or has not spoken
+   * Returns whether this may be any process, because it has not proved the token or has not spoken
    * the protocol.
    */
   boolean isStranger() {
@@ -123,7 +123,7 @@ final class ServerConnection {
     return secured;
   }
 
-  /** Tells whether there is something to read that a selector does not see. */
+  /** Returns whether there is something to read that a selector does not see. */
   boolean hasBuffered() {
     return tls != null && tls.hasBuffered();
   }

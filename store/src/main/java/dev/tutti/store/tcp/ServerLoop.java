@@ -132,7 +132,7 @@ final class ServerLoop implements Runnable {
     return Objects.requireNonNull(commands);
   }
 
-  /** Tells whether the loop has stopped serving. */
+  /** Returns whether the loop has stopped serving. */
   boolean hasEnded() {
     return ended;
   }

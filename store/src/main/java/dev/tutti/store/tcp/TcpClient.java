@@ -194,7 +194,7 @@ final class TcpClient implements AutoCloseable {
     }
   }
 
-  /** Tells whether the server knows Tutti's own queries. */
+  /** Returns whether the server knows Tutti's own queries. */
   boolean isTutti() {
     return capability.startsWith(Wire.CAPABILITY_VERSION + ' ');
   }

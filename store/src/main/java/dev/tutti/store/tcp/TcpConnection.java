@@ -271,14 +271,14 @@ final class TcpConnection implements AutoCloseable {
     return in.get();
   }
 
-  /** Tells whether the last input, which was not an answer, is a TLS alert. */
+  /** Returns whether the last input, which was not an answer, is a TLS alert. */
   boolean hasAlert() {
     int at = in.position();
     return in.remaining() >= 2 && in.get(at) == TLS_ALERT && in.get(at + 1) == TLS_MAJOR;
   }
 
   /**
-   * Tells whether the server has sent unrequested data or has closed the connection, which must
+   * Returns whether the server has sent unrequested data or has closed the connection, which must
    * then not be reused.
    */
   boolean isStale() {

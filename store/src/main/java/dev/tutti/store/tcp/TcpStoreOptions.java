@@ -202,7 +202,7 @@ public final class TcpStoreOptions {
     return port;
   }
 
-  /** Tells whether this process serves the store, on all addresses of its host. */
+  /** Returns whether this process serves the store, on all addresses of its host. */
   public boolean server() {
     return server;
   }
@@ -213,7 +213,7 @@ public final class TcpStoreOptions {
   }
 
   /**
-   * Tells whether to add this process to c10d's count ({@code init/}), and, in the process that
+   * Returns whether to add this process to c10d's count ({@code init/}), and, in the process that
    * serves, to wait for all of them; has no effect if the world size is 0.
    */
   public boolean waitForWorkers() {

@@ -183,7 +183,7 @@ public final class TcpStoreServer implements AutoCloseable {
   }
 
   /**
-   * Tells whether the server is running: it was not closed, and did not end because of an error.
+   * Returns whether the server is running: it was not closed, and did not end because of an error.
    */
   public boolean isRunning() {
     return thread.isAlive() && !loop.hasEnded();

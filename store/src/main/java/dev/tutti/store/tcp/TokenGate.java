@@ -32,7 +32,7 @@ final class TokenGate {
         "it has not proved that it has this server's token; " + TokenException.SAME);
   }
 
-  /** Tells whether the token was proved, or none is required. */
+  /** Returns whether the token was proved, or none is required. */
   boolean isOpen() {
     return open;
   }

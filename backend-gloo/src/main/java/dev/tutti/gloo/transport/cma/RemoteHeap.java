@@ -120,7 +120,7 @@ public record RemoteHeap(HeapMapping mapping, long address, long number, long va
     return mapping.memory();
   }
 
-  /** Tells whether bytes at an address of that process are in this memory. */
+  /** Returns whether bytes at an address of that process are in this memory. */
   public boolean has(long first, long bytes) {
     return first >= address
         && bytes >= 0
@@ -133,7 +133,7 @@ public record RemoteHeap(HeapMapping mapping, long address, long number, long va
     return memory().asSlice(first - address, bytes);
   }
 
-  /** Tells whether everything read so far is what that process lent. */
+  /** Returns whether everything read so far is what that process lent. */
   public boolean isIntact() {
     VarHandle.loadLoadFence();
     return (long) WORD.getVolatile(memory(), number - address) == value;

@@ -103,19 +103,19 @@ public final class RemoteMemory {
   }
 
   /**
-   * Tells whether the call may be available; whether a particular process may be read is up to
+   * Returns whether the call may be available; whether a particular process may be read is up to
    * {@link #read}.
    */
   public static boolean isAllowed() {
     return ALLOWED;
   }
 
-  /** Tells whether this is Linux, and only the JVM's flags forbid the call. */
+  /** Returns whether this is Linux, and only the JVM's flags forbid the call. */
   public static boolean isForbidden() {
     return LINUX && !NATIVE;
   }
 
-  /** Tells whether the call may be available, and the user wants it. */
+  /** Returns whether the call may be available, and the user wants it. */
   public static boolean isAllowed(Settings settings) {
     return ALLOWED && settings.get(SETTING);
   }

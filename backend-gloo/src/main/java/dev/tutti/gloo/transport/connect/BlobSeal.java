@@ -29,7 +29,7 @@ public final class BlobSeal {
   }
 
   /**
-   * Tells whether a rank with the same token published the given data.
+   * Returns whether a rank with the same token published the given data.
    *
    * @param blob data that {@link RankBlob#read} accepted
    * @param token the token of this rank

@@ -14,7 +14,7 @@ public final class Neighbors {
   private Neighbors() {}
 
   /**
-   * Tells whether two ranks connect at once: all do in a small group, otherwise those whose
+   * Returns whether two ranks connect at once: all do in a small group, otherwise those whose
    * distance is a power of two.
    *
    * @param size the number of ranks

@@ -31,7 +31,7 @@ public record Protection(JobToken token, @Nullable SSLContext tls) {
     return new Protection(settings.get(JobToken.SETTING), TlsSettings.loadForGloo(settings));
   }
 
-  /** Tells whether there is anything to prove on a new connection. */
+  /** Returns whether there is anything to prove on a new connection. */
   public boolean isOn() {
     return token.isSet() || tls != null;
   }

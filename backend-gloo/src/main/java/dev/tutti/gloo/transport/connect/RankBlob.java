@@ -15,8 +15,8 @@ public record RankBlob(String hostname, PeerAddress address, long[] identifiers)
   private static final int MAX_HOSTNAME = 1024;
 
   /**
-   * Tells whether a rank is known to be unable to reach a loopback address of another one: judging
-   * by their networks, or by their host names if those are unknown.
+   * Returns whether a rank is known to be unable to reach a loopback address of another one:
+   * judging by their networks, or by their host names if those are unknown.
    *
    * @param other the data that the other rank published
    */

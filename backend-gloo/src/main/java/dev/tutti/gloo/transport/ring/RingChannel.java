@@ -83,12 +83,12 @@ public final class RingChannel implements ByteChannel {
     return total;
   }
 
-  /** Tells whether there are bytes to read. */
+  /** Returns whether there are bytes to read. */
   public boolean hasBytes() {
     return in.hasBytes();
   }
 
-  /** Tells whether there is space to write. */
+  /** Returns whether there is space to write. */
   public boolean hasSpace() {
     return out.hasSpace();
   }

@@ -66,12 +66,12 @@ public final class RingReader {
     tail = now;
   }
 
-  /** Tells whether there are bytes, or a reason to check. */
+  /** Returns whether there are bytes, or a reason to check. */
   boolean hasBytes() {
     return tail != head || (long) WORD.getVolatile(ring, RingWriter.TAIL) != head;
   }
 
-  /** Tells whether the writer says that it waits for space. */
+  /** Returns whether the writer says that it waits for space. */
   boolean writerWaits() {
     return (long) WORD.getVolatile(ring, RingWriter.WAITS) != 0;
   }

@@ -88,7 +88,7 @@ public final class RingWriter {
     head = now;
   }
 
-  /** Tells whether there is space, or a reason to check. */
+  /** Returns whether there is space, or a reason to check. */
   boolean hasSpace() {
     return (long) WORD.getVolatile(ring, HEAD) != tail - capacity;
   }

@@ -38,7 +38,7 @@ public final class LibtorchClasspath {
   private LibtorchClasspath() {}
 
   /**
-   * Tells why no peer can run here.
+   * Returns why no peer can run here.
    *
    * @return the reason, empty on Linux x86-64 with all jars on the class path
    */

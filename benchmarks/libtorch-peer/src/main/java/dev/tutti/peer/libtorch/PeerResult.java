@@ -33,7 +33,7 @@ public record PeerResult(
   }
 
   /**
-   * Tells whether a line of output is a result.
+   * Returns whether a line of output is a result.
    *
    * @param text line of a peer's standard output
    * @return false for the log output of libtorch and the JVM

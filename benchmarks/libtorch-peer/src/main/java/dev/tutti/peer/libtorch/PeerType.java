@@ -86,7 +86,7 @@ public enum PeerType {
   }
 
   /**
-   * Tells whether the components are floating-point numbers.
+   * Returns whether the components are floating-point numbers.
    *
    * @return true for the float, bfloat and complex types
    */

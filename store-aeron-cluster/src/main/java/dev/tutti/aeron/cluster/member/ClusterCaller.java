@@ -78,7 +78,7 @@ final class ClusterCaller extends Caller {
         || code == Protocol.BARRIER;
   }
 
-  /** Tells whether a request changes nothing, so that it may safely be done twice. */
+  /** Returns whether a request changes nothing, so that it may safely be done twice. */
   private static boolean reads(int code) {
     return code == Protocol.FETCH
         || code == Protocol.WAIT

@@ -71,7 +71,7 @@ public final class ClusterEgress implements AutoCloseable {
     return publication.offer(vectors);
   }
 
-  /** Tells whether there is room for a reply of the given number of bytes. */
+  /** Returns whether there is room for a reply of the given number of bytes. */
   boolean hasRoom(int length) {
     return !outbox.isBehind() || outbox.bytes() + length <= highWater;
   }

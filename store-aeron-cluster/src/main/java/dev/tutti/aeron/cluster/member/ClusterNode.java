@@ -337,7 +337,7 @@ public final class ClusterNode implements AutoCloseable {
     return read(running().clusterNodeRoleCounter()) == Cluster.Role.LEADER.code();
   }
 
-  /** Tells whether no election is in progress here. */
+  /** Returns whether no election is in progress here. */
   public boolean isElected() {
     return read(running().electionStateCounter()) == ElectionState.CLOSED.code();
   }
@@ -352,7 +352,7 @@ public final class ClusterNode implements AutoCloseable {
   }
 
   /**
-   * Tells, on the leader, whether all members have the log up to the last snapshot, so that none
+   * Returns, on the leader, whether all members have the log up to the last snapshot, so that none
    * will ask for anything older.
    */
   public boolean isFollowedByAll() {
@@ -380,9 +380,10 @@ public final class ClusterNode implements AutoCloseable {
   }
 
   /**
-   * Tells whether an election ends here only if others act, in one of the two steps that Aeron does
-   * not limit: a leader waits until a majority has its log, and a follower waits for the leader
-   * that it knows. Neither notices that the others have elected another leader in the meantime.
+   * Returns whether an election ends here only if others act, in one of the two steps that Aeron
+   * does not limit: a leader waits until a majority has its log, and a follower waits for the
+   * leader that it knows. Neither notices that the others have elected another leader in the
+   * meantime.
    */
   private boolean isLeftInElection() {
     long step = read(running().electionStateCounter());

@@ -67,7 +67,7 @@ final class IngressOrder {
     place.confirmed = position;
   }
 
-  /** Tells whether a packet with the given number of bytes is the next one of its stream. */
+  /** Returns whether a packet with the given number of bytes is the next one of its stream. */
   boolean isNext(int session, int term, int offset, int bytes) {
     @Nullable Place place = places.get(session);
     return place != null

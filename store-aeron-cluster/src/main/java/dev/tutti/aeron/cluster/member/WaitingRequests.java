@@ -12,8 +12,8 @@ final class WaitingRequests {
   private WaitingRequests() {}
 
   /**
-   * Tells whether a request has arrived that the leader has not taken, or it has written to its log
-   * what the members have not confirmed.
+   * Returns whether a request has arrived that the leader has not taken, or it has written to its
+   * log what the members have not confirmed.
    *
    * @param module the leader's consensus module
    * @param counters the counters of its driver
