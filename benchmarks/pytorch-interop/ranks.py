@@ -336,7 +336,7 @@ def main():
         if good:
             out.write("DONE\n")
     if not good:
-        # The others hear of it by the closed connections.
+        # The others detect it by the closed connections.
         os._exit(1)
     dist.destroy_process_group()
     print(f"done after {time.monotonic() - started:.2f} s", flush=True)

@@ -14,7 +14,7 @@ import java.util.TreeSet;
  *
  * <p>A backend declares its capabilities with {@link #builder()} or {@link #ofVersion1}. Neither
  * includes what a later version of Tutti adds: an old backend never declares an operation, type or
- * operator that it does not know.
+ * operator that is newer than it.
  */
 public final class Capabilities {
   private static final Capabilities VERSION_1 =

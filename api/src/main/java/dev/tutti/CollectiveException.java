@@ -5,7 +5,7 @@ import java.util.OptionalInt;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Thrown when an operation of a process group fails. It tells which operation failed, on which
+ * Thrown when an operation of a process group fails. It names the operation that failed, on which
  * rank, after how long, and which rank failed first.
  */
 public class CollectiveException extends TuttiException {

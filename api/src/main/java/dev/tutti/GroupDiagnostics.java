@@ -22,15 +22,15 @@ public interface GroupDiagnostics {
 
   /**
    * Returns the latest operations of this rank in this group as JSON text, newest last, with the
-   * fields of c10d's flight recorder. Asks the devices first which operations they have completed,
-   * and waits up to two seconds for a driver that hangs.
+   * fields of c10d's flight recorder. Queries the devices first for the operations they have
+   * completed, and waits up to two seconds for a driver that hangs.
    */
   String flightRecord();
 
   /**
    * Writes the latest operations of this rank, in all of its groups, to two files: as a pickle for
    * PyTorch's {@code torchfrtrace}, and as JSON, {@code flight-record-RANK.json} in the same
-   * folder. Asks the devices first, as {@link #flightRecord} does.
+   * folder. Queries the devices first, as {@link #flightRecord} does.
    *
    * @param prefix the path of the pickle up to the rank
    * @return the files

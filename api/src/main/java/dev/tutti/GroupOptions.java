@@ -217,7 +217,7 @@ public final class GroupOptions implements Serializable {
   }
 
   /**
-   * Describes the options that were set. Of the settings, which may hold the token, it tells only
+   * Describes the options that were set. Of the settings, which may hold the token, it says only
    * that they are set.
    */
   @Override

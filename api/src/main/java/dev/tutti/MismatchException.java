@@ -4,7 +4,7 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Thrown when ranks call operations that do not belong together, or exchange messages that do not
- * match; the message tells what each rank called. {@link #failedRank()} names the rank that differs
+ * match; the message says what each rank called. {@link #failedRank()} names the rank that differs
  * from the majority.
  */
 public class MismatchException extends CollectiveException {

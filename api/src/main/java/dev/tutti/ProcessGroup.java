@@ -19,7 +19,7 @@ import org.jspecify.annotations.Nullable;
  *
  * <p>A method without options returns when the operation is done. On tensors of a device it returns
  * when the operation is enqueued on the caller's current stream. A method with options returns a
- * {@link Work}; unless the options ask for an asynchronous call, the call returns no earlier than
+ * {@link Work}; unless the options request an asynchronous call, the call returns no earlier than
  * one without options. An operation that fails throws {@link CollectiveException} or a subclass,
  * from the synchronous call or from {@link Work#await()}. A failed operation fails the group on all
  * ranks: pending and later operations report the first failing rank, and all that is left to do is
@@ -542,7 +542,7 @@ public interface ProcessGroup extends AutoCloseable {
    *
    * @param tensor the tensor to send
    * @param peer the receiving rank, not this one
-   * @param tag tells messages between two ranks apart; at least 0
+   * @param tag distinguishes messages between two ranks; at least 0
    * @param options the deadline, and whether the call is asynchronous
    */
   Work send(Tensor tensor, int peer, int tag, CallOptions options);
@@ -562,7 +562,7 @@ public interface ProcessGroup extends AutoCloseable {
    *
    * @param tensor the tensor to receive into, of the type and size that are sent
    * @param peer the sending rank, not this one
-   * @param tag tells messages between two ranks apart; at least 0
+   * @param tag distinguishes messages between two ranks; at least 0
    * @param options the deadline, and whether the call is asynchronous
    * @throws MismatchException on the rank that detects it, this one or the sender, if a Tutti rank
    *     sends another type or size; the type of what PyTorch sends is not known
@@ -585,7 +585,7 @@ public interface ProcessGroup extends AutoCloseable {
    * Receives a tensor from whichever rank sends first.
    *
    * @param tensor the tensor to receive into
-   * @param tag tells messages between two ranks apart; at least 0
+   * @param tag distinguishes messages between two ranks; at least 0
    * @param options the deadline, and whether the call is asynchronous
    */
   Work recvAnySource(Tensor tensor, int tag, CallOptions options);
@@ -741,7 +741,7 @@ public interface ProcessGroup extends AutoCloseable {
    * @param options the same on all ranks that make the call
    * @return the new group, or empty if this rank is not in it
    * @throws IllegalArgumentException as {@link #subgroup(List)} does
-   * @throws UnsupportedOperationException if the options ask for local synchronization, and this
+   * @throws UnsupportedOperationException if the options request local synchronization, and this
    *     group is known to have PyTorch ranks
    */
   Optional<ProcessGroup> subgroup(List<Integer> ranks, SubgroupOptions options);
@@ -756,7 +756,10 @@ public interface ProcessGroup extends AutoCloseable {
    */
   Registration addListener(GroupListener listener);
 
-  /** Returns what this rank knows of the operations of this group, for people who look into it. */
+  /**
+   * Returns what this rank has recorded of the operations of this group, for people who look into
+   * it.
+   */
   GroupDiagnostics diagnostics();
 
   /**
@@ -766,7 +769,7 @@ public interface ProcessGroup extends AutoCloseable {
   Optional<TuttiException> failure();
 
   /**
-   * Aborts the group: fails all pending operations here and tells the other ranks. Never blocks.
+   * Aborts the group: fails all pending operations here and notifies the other ranks. Never blocks.
    *
    * @param reason the reason, which the messages on all ranks give
    */

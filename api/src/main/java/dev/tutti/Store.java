@@ -104,9 +104,9 @@ public interface Store extends AutoCloseable {
   long add(String key, long delta);
 
   /**
-   * Atomically replaces a value if it equals the expected one, and tells what happened.
+   * Atomically replaces a value if it equals the expected one, and returns what happened.
    *
-   * <p>c10d cannot tell an absent key from one with a different value; {@link Swap} can.
+   * <p>c10d does not distinguish an absent key from one with a different value; {@link Swap} can.
    *
    * @param key the key
    * @param expected the expected bytes, or null if the key is expected to be absent

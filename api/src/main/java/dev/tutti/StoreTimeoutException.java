@@ -19,7 +19,7 @@ public class StoreTimeoutException extends StoreException {
   }
 
   /**
-   * Creates an exception that tells what the call waited for.
+   * Creates an exception that says what the call waited for.
    *
    * @param message what failed, where, and what was expected
    * @param keys the missing keys, the queue or the barrier

@@ -8,7 +8,7 @@ public enum StreamBlockStatus {
   RUNNING(1),
   /** The kernel released its stream because its time ran out. */
   TIMED_OUT(2),
-  /** The kernel released its stream because it was told to. */
+  /** The kernel released its stream as it was asked to. */
   ABORTED(3);
 
   private final int code;

@@ -127,8 +127,8 @@ public interface Work {
   Duration duration();
 
   /**
-   * Ends the operation, and with it the group's other pending operations, since peers cannot tell a
-   * rank that gave up from a dead one. Never blocks.
+   * Ends the operation, and with it the group's other pending operations, since peers cannot
+   * distinguish a rank that gave up from a dead one. Never blocks.
    */
   void abort();
 }

@@ -2,7 +2,7 @@
  * The API for programs: process groups, tensors, works, stores and their exceptions.
  *
  * <p>Begin with {@link dev.tutti.ProcessGroup}: join one, and call its collectives with a {@link
- * dev.tutti.Tensor}. {@link dev.tutti.GroupOptions} tells how to join where the environment does
+ * dev.tutti.Tensor}. {@link dev.tutti.GroupOptions} says how to join where the environment does
  * not, {@link dev.tutti.CallOptions} makes a call asynchronous, and {@link dev.tutti.Work} is what
  * an asynchronous call returns.
  *

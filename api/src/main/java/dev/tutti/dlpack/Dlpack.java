@@ -182,7 +182,7 @@ public final class Dlpack {
    * @param tensor a dense tensor, at any strides, in memory outside the Java heap
    * @return the address of the structure, which must not be used after the deleter is called
    * @throws IllegalArgumentException if the tensor is sparse, on the heap, read-only, or on a
-   *     device that DLPack does not know
+   *     device that DLPack does not define
    * @throws IllegalStateException if the tensor's memory was freed
    */
   public static MemorySegment give(Tensor tensor) {
@@ -200,7 +200,7 @@ public final class Dlpack {
    * @param tensor a dense tensor, at any strides, in memory outside the Java heap
    * @return the address of the structure, which must not be used after the deleter is called
    * @throws IllegalArgumentException if the tensor is sparse, on the heap, or on a device that
-   *     DLPack does not know
+   *     DLPack does not define
    * @throws IllegalStateException if the tensor's memory was freed
    */
   public static MemorySegment giveVersioned(Tensor tensor) {

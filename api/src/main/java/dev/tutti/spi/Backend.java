@@ -237,7 +237,7 @@ public interface Backend extends AutoCloseable {
    * group uses a barrier built on the store.
    *
    * @param op the operation, whose deadline is later on ranks other than 0, so that rank 0 is the
-   *     one to tell which ranks are missing
+   *     one to name the missing ranks
    * @param waitAllRanks whether rank 0 collects all missing ranks
    */
   default void monitoredBarrier(Operation op, boolean waitAllRanks) throws Exception {

@@ -140,8 +140,8 @@ public final class BackendContext {
   }
 
   /**
-   * A listener that is told, from any thread, that the group cannot continue; its method returns at
-   * once.
+   * A listener that is notified, from any thread, that the group cannot continue; its method
+   * returns at once.
    */
   public interface FailureListener {
     /**

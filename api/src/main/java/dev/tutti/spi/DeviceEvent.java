@@ -24,9 +24,9 @@ public interface DeviceEvent {
   boolean awaitReached(long deadlineNanos);
 
   /**
-   * Called when the point has been reached and the operation's group will not ask again, so that a
-   * backend may reuse the object for another point. Not called while a user holds the operation's
-   * work.
+   * Called when the point has been reached and the operation's group will not query it again, so
+   * that a backend may reuse the object for another point. Not called while a user holds the
+   * operation's work.
    */
   default void release() {}
 }

@@ -7,7 +7,7 @@ import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.Lock;
 import java.util.function.Consumer;
 
-/** A time that asks another one, for those that replace a part of it, such as the clock. */
+/** A time that forwards to another one, for those that replace a part of it, such as the clock. */
 public abstract class ForwardingTime implements Time {
   private final Time time;
 

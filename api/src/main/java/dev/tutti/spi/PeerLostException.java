@@ -28,10 +28,10 @@ public final class PeerLostException extends TuttiException {
   }
 
   /**
-   * Creates the exception for a peer that announced that it is leaving, and that tells the group
-   * why.
+   * Creates the exception for a peer that announced that it is leaving, and that sends the group
+   * the reason.
    *
-   * @param peer the rank to blame, or -1 if the peer leaves because of a rank that it does not know
+   * @param peer the rank to blame, or -1 if the peer leaves because of a rank that it cannot name
    * @param message what was observed
    */
   public static PeerLostException farewell(int peer, String message) {
@@ -39,8 +39,7 @@ public final class PeerLostException extends TuttiException {
   }
 
   /**
-   * Returns whether the peer announced that it is leaving; the group learns the reason from that
-   * peer.
+   * Returns whether the peer announced that it is leaving; that peer sends the reason to the group.
    */
   public boolean isFarewell() {
     return farewell;

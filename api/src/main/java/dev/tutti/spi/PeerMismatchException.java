@@ -4,7 +4,7 @@ import dev.tutti.TuttiException;
 
 /**
  * Thrown by a backend, for its group, when ranks called operations that do not belong together; the
- * message tells what each rank called. Users get a {@link dev.tutti.MismatchException} whose cause
+ * message says what each rank called. Users get a {@link dev.tutti.MismatchException} whose cause
  * is this exception.
  */
 public final class PeerMismatchException extends TuttiException {

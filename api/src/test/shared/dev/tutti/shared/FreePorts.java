@@ -9,7 +9,7 @@ import java.nio.channels.SocketChannel;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.stream.IntStream;
 
-/** Finds ports for tests that must know a port before there is a server. */
+/** Finds ports for tests that need a port before there is a server. */
 public final class FreePorts {
   private FreePorts() {}
 

@@ -207,7 +207,7 @@ public final class CudaDevice extends Facade<DeviceParts> {
    *
    * @param time by which to wait
    * @param deadlineNanos the deadline, in terms of that time
-   * @return false if the work is not done by the deadline, or if the driver cannot tell
+   * @return false if the work is not done by the deadline, or if the driver does not say
    */
   boolean awaitAll(Time time, long deadlineNanos) {
     if (!WaitStrategy.until(() -> !isRecording(), deadlineNanos, POLL_NANOS, time)) {
@@ -226,7 +226,7 @@ public final class CudaDevice extends Facade<DeviceParts> {
                     });
                 idle.set(true);
               } catch (RuntimeException _) {
-                // The driver cannot tell.
+                // The driver does not say.
               }
             });
     return Uninterrupted.await(

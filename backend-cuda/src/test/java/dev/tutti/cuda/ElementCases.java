@@ -220,7 +220,7 @@ public final class ElementCases {
                   .containsExactly(2, 4, 6, 8);
               float last = group.rank() == 1 ? Float.NaN : 1;
               device.tensors().copyFromHost(tensor, Tensor.of(1f, 2f, 3f, last));
-              // A rank without NaN may return before it hears of the failure.
+              // A rank without NaN may return before it is notified of the failure.
               assertThatCode(() -> group.allReduce(tensor))
                   .satisfiesAnyOf(
                       failure -> assertThat(failure).isNull(),

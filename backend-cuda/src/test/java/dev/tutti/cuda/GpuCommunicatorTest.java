@@ -15,7 +15,7 @@ class GpuCommunicatorTest {
   @ParameterizedTest
   @ValueSource(strings = {"sums", "abort", "deadline"})
   void callsBlockAndEnd(String what, @TempDir Path directory) throws Exception {
-    assumeTrue(Cuda.get().deviceCount() > 1, "NCCL wants a GPU for each rank");
+    assumeTrue(Cuda.get().deviceCount() > 1, "NCCL needs a GPU for each rank");
     assertThat(GpuChildren.run(directory, GpuCommunicatorChild.class, what))
         .allSatisfy(text -> assertThat(text).endsWith("good\n").doesNotContain("in time\n"));
   }

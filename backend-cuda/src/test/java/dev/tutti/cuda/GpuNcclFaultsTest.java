@@ -18,7 +18,7 @@ class GpuNcclFaultsTest {
   @ValueSource(strings = {"nccl", "nccl-messages"})
   void aKilledRankFailsTheOthers(String where, @TempDir Path directory) throws Exception {
     int ranks = Math.min(GpuFaultsTest.RANKS, Cuda.get().deviceCount());
-    assumeTrue(ranks > 1, "NCCL wants a GPU for each rank");
+    assumeTrue(ranks > 1, "NCCL needs a GPU for each rank");
     GpuFaultsTest.killOne(where, ranks, directory);
   }
 }

@@ -30,7 +30,7 @@ class GpuProcessesTest {
   @Test
   @Timeout(300)
   void keepTheContractOnNccl(@TempDir Path directory) throws Exception {
-    assumeTrue(Cuda.get().deviceCount() > 1, "NCCL wants a GPU for each rank");
+    assumeTrue(Cuda.get().deviceCount() > 1, "NCCL needs a GPU for each rank");
     keepTheContract(directory, true);
   }
 

@@ -5,7 +5,7 @@ import dev.tutti.Tensor;
 import dev.tutti.cpu.SparseSum;
 import java.util.List;
 
-/** Fills the outputs of a fake rank from its own inputs; it knows nothing of other ranks. */
+/** Fills the outputs of a fake rank from its own inputs, without other ranks. */
 class FakeCopies {
   /** Gives a tensor the content that reducing it over all ranks would. */
   void reduce(Tensor tensor, ReduceOp op) {}

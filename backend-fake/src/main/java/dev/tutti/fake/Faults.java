@@ -207,7 +207,7 @@ public final class Faults {
             && each.opType == op.type()
             && each.sequence == op.sequenceNumber()) {
           throw new InjectedFaultException(
-              "%s #%s of rank %s was told to fail"
+              "%s #%s of rank %s was set to fail"
                   .formatted(op.type().label(), op.sequenceNumber(), rank));
         }
       }

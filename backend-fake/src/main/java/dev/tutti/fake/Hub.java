@@ -18,7 +18,7 @@ import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The meeting place of the ranks of one threaded group: it knows which ranks are present, and
+ * The meeting place of the ranks of one threaded group: it holds which ranks are present, and
  * whether the group still works.
  */
 final class Hub {
@@ -127,7 +127,7 @@ final class Hub {
 
   /**
    * Adds a rank and waits for all others, as long as its store is open: the store is closed by
-   * whichever part of the program learns that another rank has failed.
+   * whichever part of the program is notified that another rank has failed.
    */
   void join(BackendContext context, long deadlineNanos) throws Exception {
     enter(context);

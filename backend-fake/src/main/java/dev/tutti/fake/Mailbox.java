@@ -22,7 +22,7 @@ final class Mailbox {
    * has meanwhile ended otherwise (deadline, failure) is dropped when it is encountered. The thread
    * that posts the second half copies the data, after releasing the hub's lock. Meanwhile it holds
    * the read lock of "moves", and checks the state of the group under it. A thread that acquires
-   * the write lock after a failure thus knows that nothing is being copied. Only then does the
+   * the write lock after a failure thus finds nothing being copied. Only then does the
    * group end what is pending.
    */
   private static final int ANY = -1;

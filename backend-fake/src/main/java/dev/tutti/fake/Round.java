@@ -135,7 +135,7 @@ final class Round {
 
   /**
    * Reports the ranks that a rank's call is waiting for at present, with a new exception for each
-   * thread that is told.
+   * thread that is notified.
    */
   Supplier<Exception> late(int rank) {
     List<Integer> missing =

@@ -201,7 +201,7 @@ final class WorldRun<T> {
     }
   }
 
-  /** Joins all threads, which have ended or been told to end; interrupts those that do not. */
+  /** Joins all threads, which have ended or been asked to end; interrupts those that do not. */
   private void joinAll() {
     boolean interrupted = false;
     long start = time.nanoTime();

@@ -284,7 +284,7 @@ class FaultsTest {
                   catchThrowableOfType(
                       CollectiveException.class, () -> group.allReduce(tensor, ReduceOp.SUM));
               assertThat(failure)
-                  .hasMessageContaining("allReduce #3 of rank 1 was told to fail")
+                  .hasMessageContaining("allReduce #3 of rank 1 was set to fail")
                   .extracting(CollectiveException::failedRank)
                   .isEqualTo(OptionalInt.of(1));
             });
@@ -302,7 +302,7 @@ class FaultsTest {
               // The first message of this rank is the receive.
               assertThatThrownBy(() -> group.send(Tensor.of(1), peer))
                   .isInstanceOf(CollectiveException.class)
-                  .hasMessageContaining("was told to fail");
+                  .hasMessageContaining("was set to fail");
               assertThatThrownBy(received::await).isInstanceOf(CollectiveException.class);
             });
   }
@@ -318,7 +318,7 @@ class FaultsTest {
             group ->
                 assertThatThrownBy(group::barrier)
                     .isInstanceOf(CollectiveException.class)
-                    .hasMessageContaining("barrier #1 of rank 0 was told to fail"));
+                    .hasMessageContaining("barrier #1 of rank 0 was set to fail"));
     faults.kill(0);
     assertThatThrownBy(
             () ->
@@ -347,7 +347,7 @@ class FaultsTest {
                                     child.barrier();
                                   })
                               .isInstanceOf(CollectiveException.class)
-                              .hasMessageContaining("barrier #2 of rank 2 was told to fail"));
+                              .hasMessageContaining("barrier #2 of rank 2 was set to fail"));
             });
   }
 

@@ -375,7 +375,7 @@ class ThreadedFailureTest {
       assertThatThrownBy(() -> create(0, 3, store, Duration.ofMillis(100)))
           .isInstanceOf(TimeoutException.class)
           .hasMessage("ranks 1, 2 did not join threaded group test within 100 ms");
-      // Rank 0 closed the world, so rank 1 is told that.
+      // Rank 0 closed the world, so rank 1 is notified of that.
       assertThatThrownBy(() -> create(1, 3, store, Duration.ofSeconds(5)))
           .isInstanceOf(PeerLostException.class)
           .hasMessage("rank 0 has given up joining threaded group test");
@@ -444,7 +444,7 @@ class ThreadedFailureTest {
     try (HashStore store = new HashStore()) {
       PrefixStore own = new PrefixStore("group", store);
       CompletableFuture<Throwable> host = creation(0, own);
-      // A rank that has also joined learns of it through the group.
+      // A rank that has also joined is notified through the group.
       CompletableFuture<Throwable> visitor = creation(1, new PrefixStore("group", store));
       store.get("group/threaded/hub", RawWorld.TIMEOUT);
       own.close();

@@ -243,7 +243,7 @@ class ThreadedWorldTest {
           .anySatisfy(frame -> assertThat(frame.getClassName()).isEqualTo(getClass().getName()));
       assertThat(failure.getSuppressed()).hasSize(2);
       assertThat(failure.getSuppressed()[0]).hasMessage("rank " + first + " was the first to fail");
-      // The other rank learns of it from the first one, or detects it itself.
+      // The other rank is notified by the first one, or detects it itself.
       assertThat(failure.getSuppressed()[1])
           .hasMessageMatching(
               "(?s)rank %d failed: dev\\.tutti\\.(Mismatch|PeerFailed)Exception: .*"

@@ -137,7 +137,7 @@ public record BindAddress(InetAddress address, String interfaceName, String reas
     } catch (IOException e) {
       return null;
     }
-    // Connecting a datagram socket sends nothing; it only asks the kernel for the route.
+    // Connecting a datagram socket sends nothing; it only looks up the route in the kernel.
     try (DatagramChannel channel = DatagramChannel.open()) {
       channel.connect(new InetSocketAddress(host, ANY_PORT));
       if (channel.getLocalAddress() instanceof InetSocketAddress local

@@ -175,7 +175,7 @@ final class HostRendezvous {
     }
   }
 
-  /** Creates the memory and tells the members where it is, or returns why there is none. */
+  /** Creates the memory and sends the members where it is, or returns why there is none. */
   private HostResult invite() {
     try {
       ShmFile made =

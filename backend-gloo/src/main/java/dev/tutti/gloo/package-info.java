@@ -12,8 +12,8 @@
  * amount of a part that one message carries between hosts. Within a host, a <em>chunk</em> is the
  * amount that fits into a <em>stage</em>, the memory that a rank fills for the others to read; each
  * rank has a few stages; a <em>slot</em> is the memory of a rank for one short operation. In the
- * transport, as in Gloo, a slot is the number that tells the messages of one operation from those
- * of others.
+ * transport, as in Gloo, a slot is the number that distinguishes the messages of one operation from
+ * those of others.
  */
 @NullMarked
 package dev.tutti.gloo;

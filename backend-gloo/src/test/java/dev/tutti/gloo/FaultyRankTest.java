@@ -37,8 +37,8 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 /**
- * Lets one of four ranks do something that the others do not expect: all ranks learn which rank it
- * is, in time.
+ * Lets one of four ranks do something that the others do not expect: all ranks name that rank, in
+ * time.
  */
 class FaultyRankTest {
   private static final int SIZE = 4;
@@ -47,7 +47,8 @@ class FaultyRankTest {
   private static final Duration SHORT = Duration.ofSeconds(1);
 
   /**
-   * Longer than any rank needs to learn of a failure, and shorter than its own timeout would take.
+   * Longer than it takes until any rank is notified of a failure, and shorter than its own timeout
+   * would take.
    */
   private static final Duration SLACK = GlooWorld.TIMEOUT.dividedBy(2);
 
@@ -168,7 +169,8 @@ class FaultyRankTest {
               } else {
                 group.allReduce(Tensor.allocate(DType.FLOAT32, COUNT));
               }
-              // A rank from which no other rank needs anything learns of the failure only in the
+              // A rank from which no other rank needs anything is notified of the failure only in
+              // the
               // next operation.
               group.barrier();
             });

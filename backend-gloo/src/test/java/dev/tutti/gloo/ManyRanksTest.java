@@ -53,7 +53,7 @@ class ManyRanksTest {
   private record Need(long sockets, long socketsAtLast, long mapped, long nanos) {
     /**
      * Returns whether a rank may have waited so long for another one that it connected with it, to
-     * hear whether it is still there.
+     * check whether it is still there.
      */
     boolean mayHaveWatched() {
       return nanos > TimeUnit.SECONDS.toNanos(1);

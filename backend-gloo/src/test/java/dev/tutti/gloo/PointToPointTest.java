@@ -255,7 +255,7 @@ class PointToPointTest {
         });
   }
 
-  /** In either order of arrival, the sender knows what the receiver expects before it sends. */
+  /** In either order of arrival, the sender has what the receiver expects before it sends. */
   @ParameterizedTest
   @CsvSource({
     "true, 2, int32, int32[2] of 8 bytes",

@@ -230,7 +230,7 @@ class RendezvousFuzzTest {
   void theTableOfRankZeroIsChecked() throws Exception {
     byte[] bytes = "allReduce=none".getBytes(StandardCharsets.UTF_8);
     List<Throwable> thrown = meet("algorithms/0", good -> bytes);
-    // A rank that is later than the first reader may learn only that the first one has left.
+    // A rank that is later than the first reader may find only that the first one has left.
     assertThat(thrown)
         .hasSize(SIZE)
         .allSatisfy(each -> assertThat(each).isInstanceOf(TuttiException.class))

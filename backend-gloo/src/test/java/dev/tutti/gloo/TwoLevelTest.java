@@ -235,7 +235,8 @@ class TwoLevelTest {
           group -> {
             try {
               (side.applyAsInt(group.rank()) == 0 ? first : second).accept(group);
-              // A rank from which no other rank needs anything learns of the failure only in the
+              // A rank from which no other rank needs anything is notified of the failure only in
+              // the
               // next operation.
               group.barrier();
             } catch (CollectiveException e) {

@@ -160,7 +160,7 @@ final class FolderOwner implements AutoCloseable {
     return (token + host).getBytes(StandardCharsets.UTF_8);
   }
 
-  /** Returns the exception of a channel, which does not know its path, with the path. */
+  /** Returns the exception of a channel, which lacks its path, with the path. */
   private static IOException named(Path file, IOException e) {
     return e instanceof FileSystemException
         ? e

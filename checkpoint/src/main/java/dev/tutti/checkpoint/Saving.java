@@ -44,7 +44,7 @@ public final class Saving {
     }
   }
 
-  /** Waits for the end, and throws a failure of which nobody knows yet. */
+  /** Waits for the end, and throws a failure that was not thrown before. */
   void end() {
     if (observed) {
       result.exceptionally(e -> null).join();

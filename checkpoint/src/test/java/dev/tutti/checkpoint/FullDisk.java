@@ -7,7 +7,7 @@ import java.nio.ByteBuffer;
 import java.nio.file.Path;
 import java.util.List;
 
-/** The disk of this host, which is full if it is told so. */
+/** The disk of this host, which is full if it is set so. */
 class FullDisk implements Disk {
   private final Disk disk = new NioDisk();
   private final boolean full;

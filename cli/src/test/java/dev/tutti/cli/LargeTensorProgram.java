@@ -4,7 +4,7 @@ import dev.tutti.DType;
 import dev.tutti.ProcessGroup;
 import dev.tutti.Tensor;
 
-/** A rank that reduces as many elements as its argument tells it to, in two groups. */
+/** A rank that reduces as many elements as its argument says, in two groups. */
 final class LargeTensorProgram {
   private LargeTensorProgram() {}
 

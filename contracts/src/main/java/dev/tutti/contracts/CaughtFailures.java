@@ -29,7 +29,7 @@ final class CaughtFailures {
   }
 
   /**
-   * Asserts that a call fails within a time, with an exception that tells which rank reports which
+   * Asserts that a call fails within a time, with an exception that says which rank reports which
    * operation, and returns the exception.
    */
   static CollectiveException expect(Member member, Duration within, Refusals.Call call) {

@@ -30,7 +30,7 @@ public interface ContractSubject {
   /**
    * Returns the only rank of each world that is in this JVM, or empty if all of them are. If the
    * ranks are in several JVMs, all JVMs run the same tests in the same order, and {@link #options}
-   * tells where the ranks of each new world meet. Only the parts of the suite apply in which ranks
+   * says where the ranks of each new world meet. Only the parts of the suite apply in which ranks
    * need not see each other: not those on aborts, barriers, closing, mismatches, symmetric memory,
    * timeouts and works.
    */

@@ -10,7 +10,7 @@ import java.util.concurrent.TimeUnit;
 
 /**
  * A provider of stream blocks for {@link HostStream}. It is not registered as a service: a test
- * that wants it to be found names it in its own {@code META-INF/services}.
+ * that uses it names it in its own {@code META-INF/services}.
  */
 public final class HostStreamBlockProvider implements StreamBlockProvider {
   /** The kind of device. */

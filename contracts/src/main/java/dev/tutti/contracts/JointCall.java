@@ -42,7 +42,7 @@ final class JointCall {
   /**
    * Lets ranks of a world make a call, and waits until it has ended on all of them.
    *
-   * @param calls tells which ranks call
+   * @param calls returns which ranks call
    * @param call makes and checks the call
    * @param after runs on all ranks afterwards
    */

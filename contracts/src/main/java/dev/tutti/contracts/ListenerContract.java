@@ -48,7 +48,7 @@ public interface ListenerContract extends GroupContract {
           }
           registration.close();
           member.group().allReduce(tensor);
-          assertThat(recorder.before).as("heard after removal").hasSize(2);
+          assertThat(recorder.before).as("notified after removal").hasSize(2);
         });
   }
 
@@ -100,13 +100,13 @@ public interface ListenerContract extends GroupContract {
           member.group().addListener(recorder);
           member.meet();
           if (member.rank() == 0) {
-            member.group().abort("told to");
-            member.group().abort("told again");
+            member.group().abort("stop now");
+            member.group().abort("stop again");
           }
           Waiting.until("the abort", () -> !recorder.failures.isEmpty());
           member.group().close();
           assertThat(recorder.failures).hasSize(1);
-          assertThat(recorder.failures.get(0)).hasMessageContaining("told to");
+          assertThat(recorder.failures.get(0)).hasMessageContaining("stop now");
           assertThat(member.group().failure())
               .hasValueSatisfying(
                   failure ->

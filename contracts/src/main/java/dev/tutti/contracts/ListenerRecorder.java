@@ -7,7 +7,7 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 
-/** A listener that records what it is told. */
+/** A listener that records what it receives. */
 final class ListenerRecorder implements GroupListener {
   final List<OpEvent> before = new CopyOnWriteArrayList<>();
   final Map<Long, End> ends = new ConcurrentHashMap<>();

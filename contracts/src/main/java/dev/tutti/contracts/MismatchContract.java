@@ -54,7 +54,7 @@ public interface MismatchContract extends GroupContract {
     }
   }
 
-  /** Fails if a rank asks for another algorithm. */
+  /** Fails if a rank requests another algorithm. */
   @ContractTest(
       needs = OpType.ALL_REDUCE,
       movesData = true,

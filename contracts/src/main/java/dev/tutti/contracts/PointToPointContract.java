@@ -149,7 +149,7 @@ public interface PointToPointContract extends GroupContract {
         });
   }
 
-  /** Receives from whichever rank sends, and tells which one it was. */
+  /** Receives from whichever rank sends, and returns which one it was. */
   @ContractTest(
       needs = {OpType.SEND, OpType.RECV_ANY_SOURCE},
       movesData = true,

@@ -30,7 +30,7 @@ final class SymmetricCells {
   }
 
   /**
-   * Asserts that a wait ends at its deadline and that its exception tells which rank waited for
+   * Asserts that a wait ends at its deadline and that its exception says which rank waited for
    * which.
    */
   static void assertTimeout(Member member, Duration deadline, int peer, Refusals.Call call) {

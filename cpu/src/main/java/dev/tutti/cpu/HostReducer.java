@@ -15,10 +15,10 @@ import org.jspecify.annotations.Nullable;
  * <p>PREMUL_SUM is a sum here; {@link #scale} does its scaling. AVG is a sum of two runs in {@link
  * #reduce} and {@link #combine}, which {@link #divide} may end, but a mean in {@link #combineAll}.
  * If an operand is NaN, so is the result; of several NaNs it has the bits of any one, which the JVM
- * chooses. MIN and MAX take -0 to be less than +0. Integers wrap around, but not in means. BOOL
- * knows only 0 and 1, and treats any other value as 1: SUM, MAX and BOR are logical or; PRODUCT,
- * MIN and BAND are logical and. Half-precision types are computed in float32 and rounded when
- * stored, to nearest, ties to even. Complex elements are added as pairs.
+ * chooses. MIN and MAX take -0 to be less than +0. Integers wrap around, but not in means. BOOL has
+ * only 0 and 1, and treats any other value as 1: SUM, MAX and BOR are logical or; PRODUCT, MIN and
+ * BAND are logical and. Half-precision types are computed in float32 and rounded when stored, to
+ * nearest, ties to even. Complex elements are added as pairs.
  *
  * <p>Offsets are in bytes and need not be aligned. A run that is written may be exactly one that is
  * read, but must not overlap one in any other way.

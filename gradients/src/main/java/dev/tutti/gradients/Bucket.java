@@ -100,7 +100,7 @@ final class Bucket implements GradientBucket {
   }
 
   @Override
-  @SuppressWarnings("unchecked") // each hook asks for the type that it put in
+  @SuppressWarnings("unchecked") // each hook requests the type that it put in
   public <S> S state(GradientHook hook, Function<? super GradientBucket, ? extends S> create) {
     Object state = states.get(hook);
     if (state == null) {

@@ -36,7 +36,7 @@ public interface GradientBucket {
 
   /**
    * Returns the operator that computes the mean: {@link ReduceOp#AVG}, or the sum divided by the
-   * number of ranks that still have inputs, if the options ask for that.
+   * number of ranks that still have inputs, if the options say so.
    */
   ReduceOp mean();
 

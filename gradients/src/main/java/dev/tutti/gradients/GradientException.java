@@ -6,7 +6,7 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Thrown when the gradients of a step were not reduced, or when ranks have different parameters.
- * The message tells the rank, the step, the parameter and what was expected of it.
+ * The message names the rank, the step, the parameter and what was expected of it.
  */
 public final class GradientException extends TuttiException {
   private static final long serialVersionUID = 1L;
@@ -17,8 +17,8 @@ public final class GradientException extends TuttiException {
    * Creates an exception.
    *
    * @param message what failed, where, and what was expected
-   * @param parameter the parameter's index, or -1 if several are involved or only another rank
-   *     knows it
+   * @param parameter the parameter's index, or -1 if several are involved or only another rank has
+   *     it
    * @param cause the underlying cause, if any
    */
   public GradientException(String message, int parameter, @Nullable Throwable cause) {

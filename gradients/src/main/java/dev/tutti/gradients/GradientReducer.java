@@ -351,7 +351,7 @@ public final class GradientReducer implements AutoCloseable {
   }
 
   /**
-   * Fails the current step on all ranks, for a reason that only the engine knows, and returns the
+   * Fails the current step on all ranks, for a reason that only the engine has, and returns the
    * exception to throw. May be called from any thread.
    *
    * @param reason what is wrong and what was expected, with the name of the parameter

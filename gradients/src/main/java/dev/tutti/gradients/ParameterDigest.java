@@ -13,7 +13,7 @@ import java.util.stream.Collectors;
 import java.util.zip.CRC32C;
 import org.jspecify.annotations.Nullable;
 
-/** The comparison of the parameters of all ranks by checksums, if the options ask for it. */
+/** The comparison of the parameters of all ranks by checksums, if the options say so. */
 final class ParameterDigest {
   private static final int BLOCK = 1 << 16;
   private static final String SEPARATOR = "\n";

@@ -11,7 +11,7 @@ import org.jspecify.annotations.Nullable;
 /** The collectives of a step, in the one order in which all ranks run them. */
 final class StepSequence {
   /*
-   * A step consists of the count of ranks that have inputs, if the options ask for it; the buckets
+   * A step consists of the count of ranks that have inputs, if the options say so; the buckets
    * by index, each as soon as none of its gradients is missing; and, once a thread awaits the step,
    * the exchange of used parameters and, after the first step, the new buckets. A full bucket
    * therefore waits for those before it, as every rank must run the same collectives in the same

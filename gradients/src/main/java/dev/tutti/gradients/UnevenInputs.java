@@ -6,7 +6,7 @@ import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import org.jspecify.annotations.Nullable;
 
-/** The count of the ranks that still have inputs, if the options ask for it. */
+/** The count of the ranks that still have inputs, if the options say so. */
 final class UnevenInputs {
   private final ProcessGroup group;
   private final ReducerOptions.@Nullable Divisor divisor;

@@ -5,7 +5,7 @@ import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 
-/** The exchange, if the options ask for it, of which parameters got a gradient on any rank. */
+/** The exchange, if the options say so, of which parameters got a gradient on any rank. */
 final class UsedParameters {
   private final ProcessGroup group;
   private final boolean exchanged;

@@ -82,7 +82,7 @@ class GradientFailureTest {
         });
   }
 
-  /** Runs a step in which rank 1 makes a mistake, and checks what each rank is told. */
+  /** Runs a step in which rank 1 makes a mistake, and checks what each rank throws. */
   private static void fails(Worlds world, ReducerOptions options, Wrong wrong, String what) {
     fails(world, options, wrong, what, true);
     fails(world, options, wrong, what, false);

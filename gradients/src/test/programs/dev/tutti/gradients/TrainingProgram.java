@@ -12,7 +12,8 @@ import java.util.function.BiFunction;
  * A random program that trains data-parallel with an engine, drawn from a seed: which parameters
  * are frozen or unused in a pass, how many backwards accumulate, when gradients are cleared, and
  * for some programs what goes wrong in which step. The gradient of each use of a parameter is a
- * number of seed, rank, step, pass and parameter, so every rank knows the means by c10d's rules.
+ * number of seed, rank, step, pass and parameter, so every rank can compute the means by c10d's
+ * rules.
  *
  * @param <F> what may go wrong; the first constant means that nothing does
  */

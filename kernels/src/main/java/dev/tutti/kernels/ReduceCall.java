@@ -12,7 +12,7 @@ public final class ReduceCall {
   /** The size of the structure in bytes. */
   public static final int BYTES = 64 + 8 * ChannelLayout.MAX_RANKS;
 
-  /** The maximum number of shared memories that can be told apart. */
+  /** The maximum number of shared memories that can be distinguished. */
   public static final int MAX_SHARED = 15;
 
   private static final int SHARED_OFFSET = 64;

@@ -102,7 +102,7 @@ class StructuresTest {
     assertThat(word(call.shared(2, 4096, 3).memory(), 64 + 16)).isEqualTo(4099);
 
     call.reduceScatter(10, 20, 6, 4);
-    assertThat(word(memory, 64 + 16)).as("the call before was told of shared memory").isZero();
+    assertThat(word(memory, 64 + 16)).as("the call before was given shared memory").isZero();
     assertThat(word(memory, 16)).isEqualTo(24);
     assertThat(word(memory, 24)).isEqualTo(6);
     assertThat(half(memory, 56)).isZero();

@@ -18,7 +18,7 @@ import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Options that tell where a store over Aeron is, and how to open it. Immutable; each {@code with}
+ * Options that say where a store over Aeron is, and how to open it. Immutable; each {@code with}
  * method returns a changed copy.
  */
 public final class AeronStoreOptions {

@@ -51,7 +51,7 @@ import org.jspecify.annotations.Nullable;
  * all clients; another, {@code tutti-md}, is the media driver. The port is bound for TCP, over
  * which clients agree with the server on how to talk, and also for UDP as soon as a client on
  * another host connects. If the job has a {@linkplain JobToken token}, a client that does not prove
- * it is told nothing.
+ * it receives nothing.
  */
 public final class AeronStoreServer implements AutoCloseable {
   /*

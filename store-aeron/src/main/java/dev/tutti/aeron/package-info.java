@@ -11,7 +11,7 @@
  * server: two streams of messages, and a <em>control connection</em> over TCP, on which the two
  * agree on the session and notice the end of each other. A message has a <em>body</em>, which is
  * sent in <em>frames</em>. A <em>call</em> is a request that waits for its reply, and a
- * <em>caller</em> is the client that made it, as the server knows it. A <em>bell</em> is a word in
+ * <em>caller</em> is the client that made it, as the server has it. A <em>bell</em> is a word in
  * shared memory by which a sleeping thread is woken. The <em>lease</em> is how long a silent peer
  * counts as alive.
  */

@@ -14,7 +14,10 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Tests what others learn when a process ends, because it was killed or because it closed. */
+/**
+ * Tests what others are notified of when a process ends, because it was killed or because it
+ * closed.
+ */
 class LostRankTest {
   private static final Duration LONG = Duration.ofSeconds(60);
   private static final int SIZE = 3;
@@ -64,7 +67,7 @@ class LostRankTest {
       AeronStore last = new AeronStore(options(server.port()).withLease(Duration.ofSeconds(6)));
       last.leaveWill("last/", new byte[1]);
       last.close();
-      // The server learns of the end of a client before it serves a later one.
+      // The server detects the end of a client before it serves a later one.
       try (AeronStore later =
           new AeronStore(options(server.port()).withLease(Duration.ofSeconds(7)))) {
         assertThat(later.keyCount()).isZero();

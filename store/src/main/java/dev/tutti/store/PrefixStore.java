@@ -25,7 +25,7 @@ import org.jspecify.annotations.Nullable;
  */
 public final class PrefixStore implements Store, Wills {
   /*
-   * The store below does not know which caller uses which prefix. close() therefore interrupts the
+   * The store below does not record which caller uses which prefix. close() therefore interrupts the
    * threads that are blocked through this store. Each thread registers itself under the lock before
    * it blocks and deregisters under the lock afterwards, so an interrupt of close() never reaches a
    * thread that is past its call. A call that finds the store closed when it deregisters clears

@@ -11,7 +11,7 @@ import javax.net.ssl.X509ExtendedKeyManager;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Shows a rank's certificate to every peer, even to one that asks for certificates of other
+ * Shows a rank's certificate to every peer, even to one that requests certificates of other
  * authorities, so that the peer can say what it objects to.
  */
 final class OneCertificate extends X509ExtendedKeyManager {

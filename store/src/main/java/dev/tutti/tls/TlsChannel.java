@@ -21,7 +21,7 @@ public final class TlsChannel implements ByteChannel {
    * bytes that did not fit in the reader's buffer wait in plain. There may therefore be something
    * to read although the socket has nothing (hasBuffered), and something to be sent although
    * everything was accepted (hasUnsent). A selector reports neither, so the user of the channel has
-   * to ask.
+   * to check.
    *
    * A read fills its buffer or leaves nothing behind. However, it reads from the socket at most
    * READS times, because a fast sender must not keep other connections waiting.
@@ -30,7 +30,7 @@ public final class TlsChannel implements ByteChannel {
    * milliseconds, at a time when only connections are being set up.
    *
    * The end of the socket without a TLS close_notify also reads as an end. The user of the channel
-   * knows whether an end may come now: ranks say farewell, under the same encryption.
+   * decides whether an end may come now: ranks say farewell, under the same encryption.
    */
   private static final int RECORDS = 4;
   private static final int READS = 16;
@@ -116,7 +116,7 @@ public final class TlsChannel implements ByteChannel {
     return count > 0;
   }
 
-  /** Returns whether there is something to read that the socket does not know about. */
+  /** Returns whether there is something to read that the socket does not report. */
   public boolean hasBuffered() {
     return plain.hasRemaining() || (!starved && netIn.hasRemaining());
   }

@@ -42,7 +42,7 @@ final class WorldExtension implements TestTemplateInvocationContextProvider, Par
   }
 
   /**
-   * Claims parameters for ranks where there is no rank, so that the user learns why they cannot be
+   * Claims parameters for ranks where there is no rank, so that the user sees why they cannot be
    * resolved.
    */
   @Override

@@ -149,7 +149,7 @@ class WorldTest {
     List<Throwable> suppressed = Arrays.asList(thrown.getSuppressed());
     assertThat(suppressed).hasOnlyElementsOfType(RankFailure.class);
     assertThat(suppressed.get(0)).hasMessageContaining("rank 2");
-    // A rank hears of it from rank 2, or from its world, which waits for half a second.
+    // A rank is notified by rank 2, or by its world, which waits for half a second.
     assertThat(suppressed.subList(1, suppressed.size()))
         .hasSize(3)
         .allSatisfy(
@@ -291,7 +291,7 @@ class WorldTest {
       faults.failOn(OpType.ALL_REDUCE, 1);
       assertThat(
               org.assertj.core.api.Assertions.catchThrowable(() -> group.allReduce(Tensor.of(1f))))
-          .hasMessageContaining("told to fail");
+          .hasMessageContaining("set to fail");
     }
   }
 

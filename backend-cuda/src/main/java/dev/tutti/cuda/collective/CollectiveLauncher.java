@@ -67,7 +67,7 @@ public final class CollectiveLauncher {
    * @param symmetric the group's symmetric memories, in which tensors may lie
    * @param rank this rank's number
    * @param neighbor another rank in this process and on this device, or -1
-   * @param replays told of collectives that are captured into graphs
+   * @param replays notified of collectives that are captured into graphs
    */
   CollectiveLauncher(
       CudaDevice device,

@@ -95,8 +95,8 @@ final class CudaSymmetricMemories implements AutoCloseable {
   }
 
   /**
-   * Returns the memory in which this rank's buffer contains an area, if kernels may know that
-   * memory. Allocates nothing.
+   * Returns the memory in which this rank's buffer contains an area, if kernels may use that memory
+   * by its number. Allocates nothing.
    */
   @Nullable CudaSymmetricMemory find(long address, long bytes) {
     for (CudaSymmetricMemory memory : seen) {

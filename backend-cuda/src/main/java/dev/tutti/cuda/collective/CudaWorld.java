@@ -336,7 +336,7 @@ public final class CudaWorld implements AutoCloseable {
     }
   }
 
-  /** Returns the exception that tells all ranks about a failure. */
+  /** Returns the exception that notifies all ranks of a failure. */
   private static BackendException refusal(Throwable e, int rank) {
     return e instanceof BackendException known
         ? known
@@ -419,7 +419,7 @@ public final class CudaWorld implements AutoCloseable {
       idle &= each.awaitIdle(until);
     }
     if (idle && replays != null && replays.hasRecorded()) {
-      // Nothing else knows of a replay.
+      // Nothing else records a replay.
       idle = Parts.of(device).owner().awaitAll(time, allUntil);
     }
     if (!idle) {

@@ -28,7 +28,7 @@ final class GraphReplayMonitor implements AutoCloseable {
    *
    * @param control the control words of the channel of all ranks
    * @param rank this rank in the group
-   * @param onFailure told of the failure
+   * @param onFailure notified of the failure
    */
   GraphReplayMonitor(ControlWords control, int rank, FailureListener onFailure) {
     this.control = control;

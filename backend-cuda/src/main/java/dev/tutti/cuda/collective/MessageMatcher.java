@@ -22,8 +22,8 @@ import org.jspecify.annotations.Nullable;
  * A matcher of sends and receives, on the host, by source, tag, and order. Thread-safe.
  *
  * <p>A sender announces its message. The receiver finds the first receive that fits, enqueues its
- * part into the pair's stream, and tells the sender to do the same. Thus parts run only when both
- * sides are ready, in the same order on both, and a message of a different size is noticed.
+ * part into the pair's stream, and lets the sender do the same. Thus parts run only when both sides
+ * are ready, in the same order on both, and a message of a different size is noticed.
  */
 public final class MessageMatcher implements RankNotes.Receiver, AutoCloseable {
   public static final int ANY = -1;
@@ -67,7 +67,7 @@ public final class MessageMatcher implements RankNotes.Receiver, AutoCloseable {
    * @param device this rank's device
    * @param notes the notes to and from the peers; closed together with this matcher
    * @param rank this rank's number
-   * @param collectives told of peers that close
+   * @param collectives notified of peers that close
    * @param sends the path to each peer
    * @param receives the path from each peer
    */

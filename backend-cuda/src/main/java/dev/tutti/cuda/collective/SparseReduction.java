@@ -42,8 +42,8 @@ public final class SparseReduction {
    * every rank has the words of all ranks. So all ranks decide alike whether to continue, and with
    * how much data. Then the linear places and the values are sent to all ranks, as parts of equal
    * size unless one rank has far more than the others. Each rank coalesces the data of all ranks in
-   * rank order, so all get bitwise identical results. The host must know the numbers of entries
-   * before it can allocate memory for them. It waits for each exchange, to learn of failures.
+   * rank order, so all get bitwise identical results. The host needs the numbers of entries
+   * before it can allocate memory for them. It waits for each exchange, to detect failures.
    */
   private static final int COUNT = 0;
   private static final int OUTSIDE = 1;
@@ -69,7 +69,7 @@ public final class SparseReduction {
    * @param rank this rank's number
    * @param size the number of ranks
    * @param backend exchanges tensors on the device; null in a group of one
-   * @param isAborted tells whether waits must end
+   * @param isAborted returns whether waits must end
    */
   public SparseReduction(
       CudaDevice device, int rank, int size, @Nullable Backend backend, BooleanSupplier isAborted) {

@@ -8,8 +8,7 @@ package dev.tutti.cuda.collective;
  * @param size the number of ranks
  * @param padBytes the offset at which the buffer begins
  * @param bufferBytes the size of the buffer
- * @param number the number by which kernels know the memory, the same on all ranks; 0 if they must
- *     not know it
+ * @param number the number of the memory for kernels, the same on all ranks; 0 if it has none
  */
 record SymmetricPlan(
     String group, int rank, int size, long padBytes, long bufferBytes, int number) {

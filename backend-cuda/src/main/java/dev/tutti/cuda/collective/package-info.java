@@ -7,7 +7,7 @@
  * for each direction of messages between two ranks. A <em>matcher</em> finds, on the host, the
  * receive that a send belongs to. An <em>event</em> follows an operation on the device, and an
  * <em>end check</em> finds out how the operation ended there. In symmetric memory, as in c10d, a
- * channel is a number that tells signals from each other.
+ * channel is a number that distinguishes signals.
  */
 @NullMarked
 package dev.tutti.cuda.collective;

@@ -21,6 +21,6 @@ public record PointerInfo(MemoryKind kind, int device, long rangeStart, long ran
     MANAGED
   }
 
-  /** The description of an address that the driver does not know. */
+  /** The description of an address unknown to the driver. */
   public static final PointerInfo NONE = new PointerInfo(MemoryKind.UNKNOWN, -1, 0, 0);
 }

@@ -87,8 +87,8 @@ public final class DeviceWork {
   }
 
   /**
-   * Opens this rank's device; tells whether that succeeds, so that no other rank waits for one that
-   * cannot take part.
+   * Opens this rank's device; returns whether that succeeds, so that no other rank waits for one
+   * that cannot take part.
    */
   private static boolean canOpen(Cuda cuda, BackendContext context) {
     try {

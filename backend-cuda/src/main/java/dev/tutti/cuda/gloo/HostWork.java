@@ -38,7 +38,7 @@ final class HostWork {
    * An operation is ordered after the work that was in the caller's stream at the call. Copies to
    * the host need this because they read what was computed there; copies to the device need it
    * because work there may still read what they overwrite. The host is done with an operation once
-   * the copies of its results are enqueued in their stream; an event after them tells when the
+   * the copies of its results are enqueued in their stream; an event after them shows when the
    * device is done. The next operation may read those results or overwrite them, so its copies in
    * both directions are ordered after that event.
    */
@@ -298,7 +298,7 @@ final class HostWork {
   }
 
   /**
-   * Tells an operation that has results that the copies of all of them are enqueued in their
+   * Notifies an operation that has results that the copies of all of them are enqueued in their
    * stream.
    */
   void enqueued(Operation op) {
@@ -308,7 +308,7 @@ final class HostWork {
   }
 
   /**
-   * Tells an operation that has results that the copies of all of them are enqueued in their
+   * Notifies an operation that has results that the copies of all of them are enqueued in their
    * stream.
    *
    * @param op the operation
@@ -326,7 +326,7 @@ final class HostWork {
   }
 
   /**
-   * Tells an operation that the copies of all its results are enqueued in a stream, and records
+   * Notifies an operation that the copies of all its results are enqueued in a stream, and records
    * this for the next operation.
    */
   void enqueued(Operation op, CudaStream stream) {

@@ -116,7 +116,7 @@ public final class CudaIpc implements AutoCloseable {
    *
    * @param tensor a contiguous tensor made by {@link #allocate}, or part of one; the caller may
    *     keep or drop it
-   * @return the shared tensor: it has the handle to send, and tells whether the tensor was returned
+   * @return the shared tensor: it has the handle to send, and says whether the tensor was returned
    * @throws CudaIpcException if the tensor came from another process, or was not allocated for
    *     sharing
    * @throws IllegalArgumentException if it is not dense and contiguous on a CUDA device

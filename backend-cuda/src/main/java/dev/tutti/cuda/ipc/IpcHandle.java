@@ -12,7 +12,7 @@ import java.security.MessageDigest;
 import java.util.Arrays;
 
 /**
- * What one process tells another about a tensor: where its counter is, what to open, and how to
+ * What one process sends another about a tensor: where its counter is, what to open, and how to
  * interpret it. The encoded form ends with a seal of the job over all preceding bytes.
  *
  * @param host identifies the host

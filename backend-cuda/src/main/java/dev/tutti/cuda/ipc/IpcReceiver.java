@@ -227,7 +227,7 @@ final class IpcReceiver {
       return known;
     }
 
-    /** Checks the handle's size against what the driver knows about the memory, if anything. */
+    /** Checks the handle's size against what the driver reports about the memory, if anything. */
     private void requireLength() {
       PointerInfo info = Parts.of(cuda).driver().memory().pointerInfo(base.address);
       long there = info.rangeStart() + info.rangeBytes() - base.address;

@@ -127,8 +127,8 @@ public final class DeviceAllocator {
   }
 
   /**
-   * Returns cached idle memory to the driver, asks listeners to free what they can spare, and
-   * returns that too. Waits as {@link #releaseCached} does.
+   * Returns cached idle memory to the driver, has listeners free what they can spare, and returns
+   * that too. Waits as {@link #releaseCached} does.
    *
    * @param bytes the number of bytes wanted
    */

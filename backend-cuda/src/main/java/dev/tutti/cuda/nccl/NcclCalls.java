@@ -15,13 +15,11 @@ public interface NcclCalls {
   /** Returns the version number in NCCL's form, such as 22809 for 2.28.9. */
   int version();
 
-  /**
-   * Creates the id that all ranks of a new communicator must know, {@value #UNIQUE_ID_BYTES} bytes.
-   */
+  /** Creates the id that all ranks of a new communicator need, {@value #UNIQUE_ID_BYTES} bytes. */
   byte[] uniqueId();
 
   /**
-   * Begins to create a communicator with nonblocking calls; {@link #state} tells when it is ready.
+   * Begins to create a communicator with nonblocking calls; {@link #state} says when it is ready.
    *
    * @param id the result of {@link #uniqueId}, the same on all ranks
    * @param size the number of ranks
@@ -51,7 +49,7 @@ public interface NcclCalls {
 
   /**
    * Begins to create a communicator of the same ranks with blocking calls; all ranks must call
-   * this. The {@link #state} of the given communicator tells when it is ready.
+   * this. The {@link #state} of the given communicator says when it is ready.
    *
    * @param communicator a communicator of {@link #init}, with nothing in progress
    * @param rank this rank's number
@@ -63,7 +61,7 @@ public interface NcclCalls {
 
   /**
    * Begins to create communicators with nonblocking calls, each of the ranks that pass the same
-   * color; all ranks must call this. The {@link #state} of the given communicator tells when the
+   * color; all ranks must call this. The {@link #state} of the given communicator says when the
    * split is done.
    *
    * @param communicator a communicator of {@link #init}, with nothing in progress

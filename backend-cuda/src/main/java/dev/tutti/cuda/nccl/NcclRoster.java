@@ -23,7 +23,7 @@ final class NcclRoster {
   /*
    * A Tutti rank announces itself before it enters a communicator. No rank leaves the creation of
    * the communicator before all ranks have entered, so a rank that leaves it sees the keys of all
-   * Tutti ranks, and knows whether all ranks run Tutti.
+   * Tutti ranks, and thus whether all ranks run Tutti.
    *
    * How to create a communicator depends on the answer beforehand: NCCL requires all ranks to agree
    * on whether communicators split from it share its resources. With only Tutti ranks they do, with

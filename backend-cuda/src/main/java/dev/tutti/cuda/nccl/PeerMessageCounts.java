@@ -6,7 +6,7 @@ import java.util.function.IntToLongFunction;
 
 /**
  * The numbers of messages that a rank has with each peer in a group's communicator. A rank that
- * closes reports its counts, from which a peer knows which of its messages will still arrive.
+ * closes reports its counts, from which a peer computes which of its messages will still arrive.
  * Thread-safe.
  */
 final class PeerMessageCounts {

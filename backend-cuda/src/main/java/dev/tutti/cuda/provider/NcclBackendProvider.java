@@ -140,7 +140,7 @@ public final class NcclBackendProvider extends DeviceProvider {
     return NcclWorld.join(context, cuda.get(), nccl.apply(context.settings()));
   }
 
-  /** Logs once, where ranks want encryption, that NCCL has none. */
+  /** Logs once, where ranks require encryption, that NCCL has none. */
   static void warn(Settings settings) {
     if (settings.get(TlsSettings.ENABLED) && !TOLD.getAndSet(true)) {
       LOG.log(Level.WARNING, PLAIN);

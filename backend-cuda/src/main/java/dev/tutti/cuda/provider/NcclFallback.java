@@ -52,7 +52,7 @@ final class NcclFallback {
     return NcclWorld.joinAlone(context, cuda, calls, Map.of(Feature.SYMMETRIC_MEMORY, text));
   }
 
-  /** Tells the other ranks whether this rank has NCCL, and learns the same from them. */
+  /** Sends the other ranks whether this rank has NCCL, and receives the same from them. */
   private NcclCalls agree(Function<Settings, NcclCalls> nccl) {
     NcclCalls calls = null;
     String missing = "";

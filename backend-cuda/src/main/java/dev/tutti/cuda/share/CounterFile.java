@@ -15,7 +15,7 @@ import java.nio.file.StandardOpenOption;
 import java.util.function.IntConsumer;
 
 /**
- * A file of counters that tell which process uses each sent tensor, in memory shared between a
+ * A file of counters that show which process uses each sent tensor, in memory shared between a
  * producer and its consumers: one signed word for each tensor. The word is the negated ticket until
  * a consumer opens the tensor, the {@link ProcessMark} of the consumer while the tensor is open,
  * and 0 otherwise. All changes use compare-and-set, so a word is returned exactly once, by the

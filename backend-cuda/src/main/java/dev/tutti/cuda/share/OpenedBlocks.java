@@ -153,7 +153,7 @@ final class OpenedBlocks implements Blocks {
       if (!world.exchange().leave(name(owner), openers(owner))) {
         LOG.log(
             Level.DEBUG,
-            "rank {0}: cannot tell rank {1} that its memory was closed",
+            "rank {0}: cannot notify rank {1} that its memory was closed",
             world.exchange().rank(),
             owner);
       }

@@ -58,7 +58,7 @@ public record PeerInfo(
   }
 
   /**
-   * Tells all ranks where each of them runs.
+   * Sends all ranks where each of them runs.
    *
    * @param exchange the group's exchange
    * @param own the description of this rank

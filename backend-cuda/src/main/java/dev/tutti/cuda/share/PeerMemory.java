@@ -141,7 +141,7 @@ public final class PeerMemory implements AutoCloseable {
       long deadlineNanos) {}
 
   /**
-   * Maps the memory of all ranks, and learns how that went on the others.
+   * Maps the memory of all ranks, and receives how that went on the others.
    *
    * @param fabric whether to map by the fabric handles that all ranks have, rather than by
    *     descriptors where there are any

@@ -97,7 +97,7 @@ public final class StoreExchange {
    *
    * @param name the name of the thing, the same on all ranks
    * @param users the number of ranks that declare this
-   * @return whether the others were told; false if the store fails
+   * @return whether the others were notified; false if the store fails
    */
   boolean leave(String name, int users) {
     String key = prefix + "/left/" + name;

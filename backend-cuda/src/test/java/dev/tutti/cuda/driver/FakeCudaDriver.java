@@ -19,7 +19,7 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * A fake CUDA driver that needs no device: streams are threads with queues, device memory is host
- * memory, and kernels are Java code. It records the calls in order, fails the calls it is told to
+ * memory, and kernels are Java code. It records the calls in order, fails the calls it is set to
  * fail, and tracks what was created and not destroyed. It checks for what the real driver does not
  * forgive: calls without the right context, work on freed memory, use of destroyed streams, calls
  * that invalidate a capture, and frees that wait for a stream that nothing releases.
@@ -300,7 +300,7 @@ public final class FakeCudaDriver implements AutoCloseable {
   /**
    * Leaves out some orders of a stream after an event.
    *
-   * @param drops tells whether to leave out the one that the calling thread is about to make
+   * @param drops returns whether to leave out the one that the calling thread is about to make
    */
   public void dropWaits(BooleanSupplier drops) {
     dropsWait = drops;

@@ -6,7 +6,7 @@ import dev.tutti.cuda.CudaDevice;
 import dev.tutti.cuda.access.Parts;
 import java.time.Duration;
 
-/** A fake PyTorch rank: it knows NCCL and the keys of c10d, but nothing of Tutti. */
+/** A fake PyTorch rank: it has NCCL and the keys of c10d, but nothing of Tutti. */
 final class ForeignRank {
   private static final Duration LIMIT = Duration.ofSeconds(60);
 

@@ -38,7 +38,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
-/** Tests groups on a fake NCCL, also with a rank that knows nothing of Tutti. */
+/** Tests groups on a fake NCCL, also with a rank that does not run Tutti. */
 class NcclBackendTest {
   private static final String ID_KEY = "0//cuda//0";
 

@@ -9,7 +9,7 @@ final class SimulatedFlow {
   /*
    * One ring stands for the buffers of both systems: up to "head" the receiver has read, up to
    * "arrived" it may read, up to "tail" bytes are on their way. The sender has room as soon as it
-   * is told that the receiver has read.
+   * is notified that the receiver has read.
    */
   private static final int[] WINDOWS = {600, 5_000, 65_536, 262_144};
 

@@ -18,7 +18,7 @@ import org.jspecify.annotations.Nullable;
  * cut; all that a seed decides. Used by threads of the simulation.
  */
 public final class SimulatedHost {
-  /** How often a system asks for a connection, with pauses of 1, 2, 4 seconds and so on. */
+  /** How often a system requests a connection, with pauses of 1, 2, 4 seconds and so on. */
   private static final int ATTEMPTS = 7;
 
   private static final long SECOND_NANOS = TimeUnit.SECONDS.toNanos(1);
@@ -212,7 +212,7 @@ public final class SimulatedHost {
   }
 
   /**
-   * Sets which ports channels get that want any.
+   * Sets which ports channels get that bind to port 0.
    *
    * @param first the first one
    * @param count their number

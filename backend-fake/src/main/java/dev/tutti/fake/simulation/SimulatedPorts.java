@@ -25,7 +25,7 @@ final class SimulatedPorts {
     this.own = own;
   }
 
-  /** Sets which ports those get that want any. */
+  /** Sets which ports those get that bind to port 0. */
   void range(int newFirst, int newCount) {
     first = newFirst;
     count = newCount;

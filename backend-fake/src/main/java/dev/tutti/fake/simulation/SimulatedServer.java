@@ -21,7 +21,7 @@ final class SimulatedServer {
   private final Delays delays;
   private final Map<SimulatedProcess, Will> wills = new LinkedHashMap<>();
 
-  /** What a process wants to be written if it ends. */
+  /** What is to be written when a process ends. */
   @SuppressWarnings("ArrayRecordComponent") // never compared
   private record Will(String log, byte[] value) {}
 

@@ -55,7 +55,7 @@ final class SimulatedSocket extends SocketChannel implements SimulatedChannel, C
   /** Why the connection has broken; empty while it has not. */
   private String broken = "";
 
-  /** Whether a write was told why. */
+  /** Whether a write was given the reason. */
   private boolean told;
 
   private boolean inputEnded;
@@ -92,7 +92,7 @@ final class SimulatedSocket extends SocketChannel implements SimulatedChannel, C
     client.in = from;
   }
 
-  /** Makes this the server's end of a connection, which the client learns of. */
+  /** Makes this the server's end of a connection, which the client is notified of. */
   void accepted(SimulatedSocket client, Binding own, InetSocketAddress at) {
     state = State.CONNECTED;
     binding = own;
@@ -290,7 +290,7 @@ final class SimulatedSocket extends SocketChannel implements SimulatedChannel, C
     return source.position() - start;
   }
 
-  /** A write is told of a reset once, and only if nobody was told before. */
+  /** A write is notified of a reset once, and only if none was notified before. */
   private String failureOfWrite() {
     if (!broken.equals(RESET)) {
       return broken;
@@ -381,7 +381,7 @@ final class SimulatedSocket extends SocketChannel implements SimulatedChannel, C
   /** Ends the connection as the JDK and Linux do; returns whether by a reset. */
   private boolean endConnection() {
     boolean aborts = Integer.valueOf(0).equals(options.get(StandardSocketOptions.SO_LINGER));
-    // The JDK cannot close a channel that a selector knows yet, and ends its output meanwhile.
+    // The JDK cannot close a channel that a selector still holds, and ends its output meanwhile.
     boolean ends = !aborts && !outputShut && (isRegistered() && !isBlocking());
     boolean resets = aborts || in().available() > 0;
     if (ends || !(resets || outputShut)) {

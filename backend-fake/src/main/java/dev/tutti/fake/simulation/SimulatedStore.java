@@ -56,7 +56,7 @@ final class SimulatedStore implements Store, Wills {
     private @Nullable RuntimeException failure;
     private Runnable cancel = () -> {};
 
-    /** Ends the call at the server; the caller learns of it later. */
+    /** Ends the call at the server; the caller is notified later. */
     void reply(@Nullable T result, @Nullable RuntimeException cause) {
       if (!abandoned && !process.isCutOff()) {
         var _ =

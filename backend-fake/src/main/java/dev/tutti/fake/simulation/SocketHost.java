@@ -15,7 +15,7 @@ interface SocketHost {
   /** Returns the address of this host that another address sees. */
   InetAddress facing(InetAddress other);
 
-  /** Asks for a connection. */
+  /** Requests a connection. */
   void connect(ConnectionEnd client, InetSocketAddress target);
 
   /**

@@ -84,7 +84,7 @@ class CloseTest {
     assertThatThrownBy(work::await).hasMessageContaining("closed with operations pending");
   }
 
-  /** After its limit, close gives the backend a few seconds to end what it was told to abort. */
+  /** After its limit, close gives the backend a few seconds to end what it was asked to abort. */
   @Simulated
   void aWorkStuckInItsBackendEndsWithClose() {
     CountDownLatch never = new CountDownLatch(1);

@@ -36,12 +36,15 @@ class FailureReportTest {
     void play(ProcessGroup group) throws Exception;
   }
 
-  /** When all ranks know of an operation with a short deadline: after the watchdog's next look. */
+  /**
+   * When all ranks are notified of an operation with a short deadline: after the watchdog's next
+   * look.
+   */
   private static final Duration KNOWN = SHORT.plusMillis(50);
 
   /**
    * Runs one role per rank on a backend that never completes a message, and waits for the failure,
-   * of which all ranks must know at the same time.
+   * of which all ranks must be notified at the same time.
    */
   private static List<CollectiveException> play(
       Duration after, ScriptedProvider provider, Role... roles) throws Exception {

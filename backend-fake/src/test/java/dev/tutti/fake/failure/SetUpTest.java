@@ -22,7 +22,7 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeoutException;
 import org.junit.jupiter.api.parallel.Isolated;
 
-/** Tests joining a job in which a rank fails to join, and when the others know. */
+/** Tests joining a job in which a rank fails to join, and when the others are notified. */
 @Isolated("threads of other tests in shared locks would bring in real time")
 class SetUpTest {
   private final ScriptedProvider provider = new ScriptedProvider();
@@ -108,7 +108,7 @@ class SetUpTest {
     }
   }
 
-  /** The rank that waits for the others is told too, whichever of the two comes first. */
+  /** The rank that waits for the others is notified too, whichever of the two comes first. */
   @Simulated
   void ranksWithDifferentBackendsAreNamedAtOnce() throws Exception {
     for (int first = 0; first < 2; first++) {

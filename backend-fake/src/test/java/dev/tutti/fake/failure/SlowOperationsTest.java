@@ -125,7 +125,7 @@ class SlowOperationsTest {
       assertSaid(
           FOUND
               + "rank 0/3, group 0: hung: rank 0 has waited for 3[01] s in allReduce #1; ranks 1, 2"
-              + " cannot be asked, having never joined through this store");
+              + " did not join through this store, so they cannot be asked");
       group.abort("seen");
     }
   }

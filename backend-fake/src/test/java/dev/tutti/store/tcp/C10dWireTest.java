@@ -213,7 +213,7 @@ class C10dWireTest implements Simulated.Fixture {
     main.expect(request(Wire.QUEUE_PUSH, "/q", "v"));
   }
 
-  /** Tells a client that this server has queues. */
+  /** Notifies a client that this server has queues. */
   private void answerProbe() throws Exception {
     try (Peer probe = server.accept()) {
       probe.expect(request(Wire.CHECK, 0L)).send("00");

@@ -14,7 +14,7 @@ import java.util.concurrent.TimeoutException;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Waits for all ranks through rank 0, which can tell which ones are missing (c10d: {@code
+ * Waits for all ranks through rank 0, which can name the missing ones (c10d: {@code
  * ProcessGroupGloo::monitoredBarrier}).
  *
  * <table>

@@ -84,7 +84,7 @@ public final class PairwiseReduceScatter {
     }
   }
 
-  /** Sends a part; an empty one as an empty message, so that its rank learns of the operation. */
+  /** Sends a part; an empty one as an empty message, so that its rank has the operation too. */
   private void send(int to, long slot, Tensor part) throws Exception {
     long offset = 0;
     do {

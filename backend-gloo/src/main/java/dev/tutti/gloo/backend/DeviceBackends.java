@@ -46,7 +46,7 @@ public final class DeviceBackends {
     String own = context.device().type();
     GlooDeviceProvider provider = providers.get(own);
     if (provider == null) {
-      // The others would wait to be told.
+      // The others would wait for it.
       context.bootstrap().publish(DEVICE_KEY, NONE);
       return;
     }

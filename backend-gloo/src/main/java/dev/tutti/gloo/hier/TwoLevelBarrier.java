@@ -3,7 +3,7 @@ package dev.tutti.gloo.hier;
 import dev.tutti.spi.Operation;
 
 /**
- * Waits for the ranks of each host, then for the other hosts, then tells the ranks of the host.
+ * Waits for the ranks of each host, then for the other hosts, then notifies the ranks of the host.
  *
  * <table>
  * <caption>Cost for H hosts</caption>

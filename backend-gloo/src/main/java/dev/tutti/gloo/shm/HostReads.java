@@ -21,8 +21,8 @@ import org.jspecify.annotations.Nullable;
  */
 final class HostReads implements AutoCloseable {
   /*
-   * The ranks find out together which of these are possible, in the first operation that needs to
-   * know. Each rank shows its process, its heap and the address of a random number in it. It then
+   * The ranks find out together which of these are possible, in the first operation that needs the
+   * answer. Each rank shows its process, its heap and the address of a random number in it. It then
    * tries to map the others' heaps and read their numbers, and shows whether that succeeded. All
    * ranks thus reach the same conclusion.
    *

@@ -37,7 +37,7 @@ final class HostSymmetricMemory implements SymmetricMemory {
    * @param id the number of the allocation
    * @param file the mapped memory; closed with this
    * @param layout the layout of the memory
-   * @param transport knows which peers have been lost
+   * @param transport holds which peers have been lost
    * @param group the name of the group, for exceptions
    * @param spinNanos how long a waiting thread polls
    * @param onClose notified of the close

@@ -2,7 +2,7 @@ package dev.tutti.gloo.shm;
 
 /** Divides bytes among ranks. */
 public final class Parts {
-  /** The number of bytes of which every part except the last ones is a multiple. */
+  /** The alignment in bytes of every part but the last ones. */
   static final long LINE = 64;
 
   private Parts() {}

@@ -75,7 +75,7 @@ public final class ShmChannel implements AutoCloseable {
    *
    * @param file the mapped memory
    * @param layout the layout of the memory
-   * @param transport connects the ranks of the host, and knows which have been lost
+   * @param transport connects the ranks of the host, and holds which have been lost
    * @param spinNanos how long to poll before yielding the core; 0 if ranks outnumber cores
    */
   public ShmChannel(ShmFile file, ShmLayout layout, Endpoint transport, long spinNanos) {
@@ -161,7 +161,7 @@ public final class ShmChannel implements AutoCloseable {
 
   /**
    * Waits until all ranks are in this operation, and checks that it is the same on all: for
-   * operations in which some ranks would otherwise not hear from others.
+   * operations in which some ranks would otherwise receive nothing from others.
    */
   public void agree(Operation op) throws Exception {
     beginSlots();

@@ -76,10 +76,10 @@ final class SignalPad {
    *
    * @param memory the memory of the allocation
    * @param layout the layout of the memory
-   * @param transport knows which peers have been lost
+   * @param transport holds which peers have been lost
    * @param group the name of the group, for exceptions
    * @param spinNanos how long to poll before yielding the core
-   * @param closed tells whether this rank has closed the memory meanwhile
+   * @param closed returns whether this rank has closed the memory meanwhile
    * @param time by which a rank waits
    */
   SignalPad(

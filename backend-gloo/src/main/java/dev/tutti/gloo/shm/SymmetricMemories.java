@@ -24,7 +24,7 @@ import org.jspecify.annotations.Nullable;
  */
 public final class SymmetricMemories implements AutoCloseable {
   /*
-   * Rank 0 creates a file and tells the others through the channel where it is; the text "!" says
+   * Rank 0 creates a file and sends its path to the others through the channel; the text "!" says
    * that there is no file, for the reason in rank 0's slot. The others map and sign the file. Every
    * rank then shows, in its slot, an empty text or what went wrong, so that all ranks reach the
    * same outcome. Rank 0 then removes the file, which the mappings keep alive.
@@ -153,7 +153,7 @@ public final class SymmetricMemories implements AutoCloseable {
   }
 
   /**
-   * Tells all ranks what went wrong on this one, and returns what went wrong on the first rank that
+   * Sends all ranks what went wrong on this one, and returns what went wrong on the first rank that
    * failed.
    */
   private String firstProblem(Operation op, String own) throws Exception {

@@ -56,7 +56,7 @@ public final class RankNotes implements AutoCloseable {
     void take(int sender, long kind, long a, long b, long c);
 
     /**
-     * Learns that nothing more can come from a rank, or go to it, because it closed its group, or
+     * Called when nothing more can come from a rank, or go to it, because it closed its group, or
      * because this rank's connections failed.
      *
      * @param cause the failure
@@ -118,7 +118,7 @@ public final class RankNotes implements AutoCloseable {
   }
 
   /**
-   * Sends a note, without waiting; the receiver of this rank is told if that fails.
+   * Sends a note, without waiting; the receiver of this rank is notified if that fails.
    *
    * @param peer the rank that receives it
    */

@@ -5,8 +5,9 @@ import java.nio.charset.StandardCharsets;
 import java.util.stream.IntStream;
 
 /**
- * The message that a rank publishes when it knows whether it shares memory: a leader publishes
- * which ranks it leads, a follower which rank it follows, and any other rank nothing, or a reason.
+ * The message that a rank publishes once it has determined whether it shares memory: a leader
+ * publishes which ranks it leads, a follower which rank it follows, and any other rank nothing, or
+ * a reason.
  *
  * @param reason why the rank does not share memory, to be reported; empty if there is nothing to
  *     report

@@ -5,7 +5,7 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Keeps track of the pairs that need attention: active pairs expect something, dirty ones have
- * bytes to write, buffered ones have bytes to read that no selector knows of, and sharing ones have
+ * bytes to write, buffered ones have bytes to read that no selector reports, and sharing ones have
  * rings to check. All methods require the transport's lock.
  */
 final class BusyPairs {
@@ -71,7 +71,7 @@ final class BusyPairs {
     return progress;
   }
 
-  /** Asks to be woken when channels accept more bytes. */
+  /** Requests a wake-up when channels accept more bytes. */
   void wantWrites() {
     for (int i = 0; i < dirtyCount; i++) {
       dirty[i].wantWrites(true);
@@ -116,7 +116,7 @@ final class BusyPairs {
    *
    * @param pairs all pairs that share memory
    * @param alone whether there are no other pairs
-   * @param ownSleep tells peers that this rank is asleep
+   * @param ownSleep notifies peers that this rank is asleep
    */
   void share(PairTraffic[] pairs, boolean alone, Sleep ownSleep) {
     sharing = pairs;
@@ -144,7 +144,7 @@ final class BusyPairs {
   }
 
   /**
-   * Tells peers that this rank is asleep, unless there is something to do at once.
+   * Notifies peers that this rank is asleep, unless there is something to do at once.
    *
    * @return whether this rank may sleep
    */
@@ -166,7 +166,7 @@ final class BusyPairs {
     return true;
   }
 
-  /** Tells peers that this rank is awake again. */
+  /** Notifies peers that this rank is awake again. */
   void wakeUp() {
     Sleep own = sleep;
     if (own != null) {

@@ -33,7 +33,7 @@ final class CmaTransfers {
    * RETURN, which ends the request. The loans of a slot are returned in the order in which they
    * were made.
    *
-   * A sender whose pair ends removes its number before its users learn of the end, after which they
+   * A sender whose pair ends removes its number before its users are notified of the end, after which they
    * may change what they lent: a receiver that does not find the number after reading the bytes
    * discards them. Memory freed while it is lent keeps its content if it is in the heap; for other
    * memory the send fails.
@@ -200,7 +200,7 @@ final class CmaTransfers {
     }
   }
 
-  /** Tells the peer that its memory can be read; the header leaves with a later flush. */
+  /** Notifies the peer that its memory can be read; the header leaves with a later flush. */
   void open(RemoteMemory readable) {
     remote = readable;
     outbound.write(Header.READABLE, 0, 0, 0);
@@ -228,7 +228,7 @@ final class CmaTransfers {
     return read ? count : -1;
   }
 
-  /** Tells the peer that a loan was copied. */
+  /** Notifies the peer that a loan was copied. */
   void giveBack(long slot) {
     outbound.write(Header.RETURN, slot, 0, 0);
     context.progress.pairs.markDirty(pair.connection);

@@ -114,7 +114,7 @@ final class Connection extends PairTraffic implements Handler {
     }
   }
 
-  /** Handles bytes that a selector does not know of: those held by TLS. */
+  /** Handles bytes that a selector does not report: those held by TLS. */
   private void tellOfHidden(TlsChannel secured) {
     if (secured.hasBuffered()) {
       context.progress.pairs.markBuffered(this);
@@ -136,7 +136,7 @@ final class Connection extends PairTraffic implements Handler {
    *
    * @param out the ring to the peer
    * @param in the ring from the peer
-   * @param peer tells whether the peer is asleep
+   * @param peer returns whether the peer is asleep
    */
   void share(RingWriter out, RingReader in, Sleep peer) {
     if (state == State.HALTED || state == State.CLOSED) {
@@ -371,7 +371,7 @@ final class Connection extends PairTraffic implements Handler {
         target.write(staging.flip());
       }
     } catch (IOException e) {
-      // The peer was faster; it does not want to be told anything.
+      // The peer was faster; it needs no notice.
       context.log.debug("cannot send the farewell to rank " + pair.rank, e);
     }
   }

@@ -12,7 +12,7 @@ import java.nio.channels.SocketChannel;
 
 /**
  * Connects to a peer and presents, in one write of eight bytes, either the sequence number that the
- * peer gave this rank or a knock, which asks the peer to connect. All methods require the
+ * peer gave this rank or a knock, which requests that the peer connect. All methods require the
  * transport's lock.
  */
 final class Connector implements Handler {
@@ -23,7 +23,7 @@ final class Connector implements Handler {
    *
    * @param address the address at which it listens
    * @param greeting the greeting to send there
-   * @param knocks whether the peer has to connect, and this rank can only ask it to
+   * @param knocks whether the peer has to connect, and this rank can only request it
    */
   record Route(InetSocketAddress address, long greeting, boolean knocks) {}
 

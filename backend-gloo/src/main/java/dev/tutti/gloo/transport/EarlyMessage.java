@@ -4,7 +4,7 @@ import java.lang.foreign.MemorySegment;
 
 /** A message that arrived before this rank asked for it. */
 final class EarlyMessage {
-  /** The maximum length in bytes of a message that is sent before the receiver asks for it. */
+  /** The maximum length in bytes of a message that is sent before the receiver requests it. */
   static final int MAX_BYTES = 4096;
 
   final MemorySegment bytes = MemorySegment.ofArray(new byte[MAX_BYTES]);

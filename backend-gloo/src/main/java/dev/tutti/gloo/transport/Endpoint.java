@@ -218,8 +218,8 @@ public abstract class Endpoint {
   }
 
   /**
-   * Connects to a peer, unless that has already happened, so that {@link #failureOf} learns of its
-   * end directly and not only from its neighbors. Any thread may call this.
+   * Connects to a peer, unless that has already happened, so that {@link #failureOf} finds its end
+   * directly and not only through its neighbors. Any thread may call this.
    *
    * @param peer the number of a rank
    */

@@ -47,7 +47,7 @@ final class Inbound {
     directRead = RING_DIRECT_READ;
   }
 
-  /** Returns whether there is something to do that the source does not know of. */
+  /** Returns whether there is something to do that the source does not report. */
   boolean hasMore() {
     return borrowing != null || (transfers != null && partial.position() >= Header.BYTES);
   }
@@ -260,7 +260,7 @@ final class Inbound {
       return false;
     } else if (transfers != null && (opcode == Header.LOAN || opcode == Header.OFFER)) {
       if (!transfers.isOpen() || length <= 0 || Header.address(in, at) == 0) {
-        pair.fail("lent " + length + " bytes of memory that this rank did not ask for", null);
+        pair.fail("lent " + length + " bytes of memory that this rank did not request", null);
       } else if (opcode == Header.LOAN) {
         Request request = pair.onData(slot, length, Header.signature(in, at));
         if (request != null) {

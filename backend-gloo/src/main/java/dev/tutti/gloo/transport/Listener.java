@@ -51,7 +51,7 @@ final class Listener implements Handler {
     key = server.register(selector, SelectionKey.OP_ACCEPT, this);
   }
 
-  /** Returns the greeting with which a rank asks the peer to connect. */
+  /** Returns the greeting with which a rank requests that the peer connect. */
   static long knock(int rank) {
     return KNOCK | rank;
   }

@@ -16,7 +16,7 @@ final class Pair implements Request.Owner {
    * one NOTIFY_RECV_READY; data is never written before the receiver's notification has arrived. A
    * payload therefore always has a place to go, whatever its size. Counts on a slot record
    * notifications that arrived before the local call: remoteReceives lets a later send proceed at
-   * once, remoteSends tells a later receive (or one from any rank) that data is on offer, and
+   * once, remoteSends shows a later receive (or one from any rank) that data is on offer, and
    * expectedSends discards the announcement for a receive that is already posted.
    *
    * Tutti ranks avoid this wait for short messages of collectives that all ranks must join: the
@@ -446,7 +446,7 @@ final class Pair implements Request.Owner {
 
   /**
    * Ends everything in progress because the peer violated the protocol. The connection stays open,
-   * but silent, until the group has told its ranks why.
+   * but silent, until the group has sent its ranks the reason.
    */
   void fail(String what, @Nullable Throwable cause) {
     PeerLostException failure = lost(what, cause);

@@ -34,7 +34,7 @@ abstract class PairTraffic {
    */
   abstract boolean readable();
 
-  /** Returns whether there are bytes to read that a selector does not know of. */
+  /** Returns whether there are bytes to read that a selector does not report. */
   abstract boolean hasBuffered();
 
   /** Reads from the ring, if there is one; returns whether there was anything to read. */

@@ -38,12 +38,12 @@ final class Pairs implements PairListener {
    * it. A knock proves nothing and causes nothing but that connection, once.
    *
    * A peer's kernel accepts a knock even if the peer then leaves without having looked at it, and
-   * the rank that knocked hears of neither. It therefore knocks again until it is connected, and a
+   * the rank that knocked is notified of neither. It therefore knocks again until it is connected, and a
    * peer that has left refuses. The pauses between knocks grow, so that a peer that is merely
    * stopped does not collect many.
    */
 
-  /** A knock that the peer may not have heard. */
+  /** A knock that the peer may not have received. */
   private static final class Knock {
     Connector connector;
     long pause = FIRST_PAUSE_NANOS;
@@ -355,7 +355,7 @@ final class Pairs implements PairListener {
   /**
    * Called when the other side of a connection failed to prove that it is the peer it claims to be.
    *
-   * @param connected whether this rank initiated the connection, and so knows which peer it wanted
+   * @param connected whether this rank initiated the connection, and so has the number of the peer
    */
   void refused(
       PeerAuthentication authentication,
@@ -385,7 +385,7 @@ final class Pairs implements PairListener {
       Pair pair, SocketChannel channel, @Nullable TlsChannel tls, SelectionKey key) {
     boolean halted = failure.cause() != null;
     if (halted && !hasLeft && !pair.connection.isConnected() && late.size() < size) {
-      // Its end would make the peer consider this rank lost before the group knows the cause.
+      // Its end would make the peer consider this rank lost before the group has the cause.
       key.interestOps(0);
       late.add(channel);
       return;
@@ -515,7 +515,7 @@ final class Pairs implements PairListener {
 
   /** Says farewell to Tutti ranks, and ends all connections. */
   void leave(long reason) {
-    // A peer whose connection is still being made hears the farewell from the ring. It looks there
+    // A peer whose connection is still being made reads the farewell from the ring. It looks there
     // when the connection ends, so the farewell comes first.
     for (Pair pair : others) {
       if (context.isTutti(pair.rank)) {

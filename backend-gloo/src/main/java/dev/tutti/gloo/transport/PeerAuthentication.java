@@ -21,8 +21,8 @@ import org.jspecify.annotations.Nullable;
 final class PeerAuthentication implements Handler {
   /*
    * A stranger may know the greeting. A refused connection therefore takes nothing from the rank it
-   * claimed to be, which may still connect. The rank that initiated the connection, however, knows
-   * which peer it wanted, and gives up.
+   * claimed to be, which may still connect. The rank that initiated the connection, however, has
+   * the number of the peer, and gives up.
    */
   private final Pairs pairs;
   private final Pair pair;

@@ -32,7 +32,7 @@ final class ProgressEngine {
    * once, and a collective flushes at its end. If a driver leaves in between, the bytes it staged
    * for others are written by the follower that it wakes, or by the daemon. Bytes that a channel
    * does not accept are left to the driver. A polling driver tries again. A driver in the selector
-   * is told of space: interest in writes is set before each wait in the selector, and a thread that
+   * is notified of space: interest in writes is set before each wait in the selector, and a thread that
    * leaves bytes while another one waits there sets it and wakes the selector.
    *
    * A daemon thread drives while no caller does. It stays away for a while after a caller has left,
@@ -170,7 +170,7 @@ final class ProgressEngine {
    *
    * @param sharing all pairs that share memory
    * @param alone whether there are no other pairs
-   * @param ownSleep tells peers that this rank is asleep
+   * @param ownSleep notifies peers that this rank is asleep
    */
   void share(PairTraffic[] sharing, boolean alone, Sleep ownSleep) {
     assert lock.isHeldByCurrentThread();

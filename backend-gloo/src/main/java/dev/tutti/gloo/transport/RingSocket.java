@@ -41,7 +41,7 @@ final class RingSocket implements Runnable {
     if (rang) {
       run();
     }
-    // A selector does not know of bytes that TLS holds.
+    // A selector does not report bytes that TLS holds.
     read();
   }
 

@@ -21,7 +21,7 @@ public enum Slot {
   BARRIER(7),
   /** All-to-all. */
   ALL_TO_ALL(8),
-  /** What Tutti ranks tell each other besides the tensors; unknown to Gloo. */
+  /** What Tutti ranks send each other besides the tensors; unknown to Gloo. */
   CONTROL(0x54);
 
   private final int prefix;

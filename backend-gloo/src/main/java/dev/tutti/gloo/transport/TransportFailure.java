@@ -20,7 +20,7 @@ final class TransportFailure {
    * A Tutti rank that leaves on purpose says farewell, so a connection that ends without a farewell
    * means that the rank died; a PyTorch rank simply closes its connections. The first failure ends
    * everything in progress (halt) and is reported to the group (report, then deliver). The
-   * connections stay open, so that peers notice nothing before the group has told them the cause.
+   * connections stay open, so that peers notice nothing before the group has sent them the cause.
    */
   private static final Logger LOG = System.getLogger(TransportFailure.class.getName());
 

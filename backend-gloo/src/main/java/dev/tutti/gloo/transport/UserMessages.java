@@ -49,7 +49,7 @@ public final class UserMessages {
   /**
    * Begins to receive a tensor from whichever rank sends first.
    *
-   * @param operation the operation, which ends when the bytes have arrived, and is told the rank
+   * @param operation the operation, which ends when the bytes have arrived, and is given the rank
    * @param tag the user's tag
    * @param tensor the tensor, which must be contiguous
    */
@@ -110,7 +110,7 @@ public final class UserMessages {
     progress.drive(ending, deadline, true);
     ending.operation = null;
     spareEnding.set(ending);
-    // After a failure the group ends the operation, and the transport is not told.
+    // After a failure the group ends the operation, and the transport is not notified.
     return operation.isDone() || operation.parkUntilDone(deadline);
   }
 

@@ -11,7 +11,7 @@ import java.lang.foreign.ValueLayout;
 import java.util.Arrays;
 import org.junit.jupiter.api.Test;
 
-/** Tests short messages that are sent before the receiver asks for them. */
+/** Tests short messages that are sent before the receiver requests them. */
 class EagerTest extends RawPeerScripts {
   private static final long SLOT = Slot.ALL_REDUCE.of(3);
   private static final int WINDOW = 32;

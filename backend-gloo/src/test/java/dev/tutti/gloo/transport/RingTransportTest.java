@@ -291,8 +291,8 @@ class RingTransportTest extends RingRanks {
 
   @ParameterizedTest
   @CsvSource({
-    "LOAN, that this rank did not ask for",
-    "OFFER, that this rank did not ask for",
+    "LOAN, that this rank did not request",
+    "OFFER, that this rank did not request",
     "RETURN, returned memory that was not lent to it",
     "READABLE, which has not introduced itself",
     "INTRODUCTION, introduced itself as process"

@@ -294,7 +294,7 @@ class TlsChannelTest {
     }
   }
 
-  /** Asserts that one side rejects the connection and the other side learns of it. */
+  /** Asserts that one side rejects the connection and the other side detects it. */
   private static void assertRefused(
       Protection connects, Protection accepts, String why, String alert) throws Exception {
     String[] messages = new String[2];
@@ -305,7 +305,7 @@ class TlsChannelTest {
         for (int i = 0; i < 2; i++) {
           try {
             if (messages[i] == null && sides[i].handshake()) {
-              // In TLS 1.3, the connecting side learns of it only afterwards.
+              // In TLS 1.3, the connecting side is notified only afterwards.
               sides[i].read(ByteBuffer.allocate(100));
             }
           } catch (SSLHandshakeException e) {

@@ -134,7 +134,7 @@ final class DirectFile implements Closeable {
     }
   }
 
-  /** Returns the exception of a channel, which does not know its path, with the path. */
+  /** Returns the exception of a channel, which lacks its path, with the path. */
   private IOException failed(IOException e) {
     IOException named = new FileSystemException(file.toString(), null, e.getMessage());
     named.initCause(e);

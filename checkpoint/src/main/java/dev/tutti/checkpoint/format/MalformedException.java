@@ -9,7 +9,7 @@ public final class MalformedException extends IOException {
   /**
    * Creates an exception.
    *
-   * @param message the fault; whoever knows the file adds its name
+   * @param message the fault; whoever has the file adds its name
    */
   public MalformedException(String message) {
     super(message);

@@ -212,7 +212,7 @@ public final class BenchCommand implements Callable<Integer> {
     return rows;
   }
 
-  /** Returns the line in a picture that tells where its numbers come from. */
+  /** Returns the line in a picture that says where its numbers come from. */
   private String origin() {
     String host =
         HostCheck.hostName() + ", " + Runtime.getRuntime().availableProcessors() + " cores";

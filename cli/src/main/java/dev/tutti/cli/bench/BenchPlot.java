@@ -60,7 +60,7 @@ final class BenchPlot {
   private static final Font SMALL = new Font(Font.SANS_SERIF, Font.PLAIN, 11);
   private static final String NOTHING = "there is nothing to plot: no operation has sizes";
 
-  /** Colors that people with color blindness can tell apart (Okabe and Ito, 2008). */
+  /** Colors that people with color blindness can distinguish (Okabe and Ito, 2008). */
   private static final Color[] COLORS = {
     new Color(0x0072B2),
     new Color(0xD55E00),
@@ -124,7 +124,7 @@ final class BenchPlot {
    *
    * @param rows the results; those without a size are omitted
    * @param file the file to write, as PNG if its name ends in .png, otherwise as SVG
-   * @param origin the line that tells where the numbers come from
+   * @param origin the line that says where the numbers come from
    * @throws LaunchException if the picture cannot be written
    * @throws IllegalArgumentException if there is nothing to draw
    */

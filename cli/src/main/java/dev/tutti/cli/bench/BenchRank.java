@@ -40,7 +40,7 @@ final class BenchRank {
   private static final long MAX_TIMES = 1 << 20;
 
   /**
-   * The number of calls that bring the ranks, which learn the number of calls one after another,
+   * The number of calls that bring the ranks, which receive the number of calls one after another,
    * into step.
    */
   private static final long LEAD_IN = 2;

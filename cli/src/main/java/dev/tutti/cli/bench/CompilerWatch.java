@@ -14,7 +14,7 @@ final class CompilerWatch {
 
   private final @Nullable CompilationMXBean compiler = ManagementFactory.getCompilationMXBean();
 
-  /** Returns how long the JVM has compiled so far, in milliseconds; 0 if it does not tell. */
+  /** Returns how long the JVM has compiled so far, in milliseconds; 0 if it does not say. */
   long millis() {
     return compiler != null && compiler.isCompilationTimeMonitoringSupported()
         ? compiler.getTotalCompilationTime()

@@ -9,7 +9,7 @@ import java.util.List;
 import java.util.Optional;
 
 /**
- * The check that tells which launcher started this process, and the rank and store that it has set.
+ * The check that says which launcher started this process, and the rank and store that it has set.
  */
 final class LaunchCheck {
   private static final String SECTION = "launch";

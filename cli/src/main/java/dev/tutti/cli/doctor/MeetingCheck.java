@@ -10,7 +10,7 @@ import java.util.Map;
 import java.util.OptionalInt;
 import java.util.SortedSet;
 
-/** A check for errors in the settings that tell which rank this is and where the ranks meet. */
+/** A check for errors in the settings that say which rank this is and where the ranks meet. */
 final class MeetingCheck {
   private static final int MAX_PORT = 65535;
 

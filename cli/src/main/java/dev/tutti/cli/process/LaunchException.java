@@ -1,6 +1,6 @@
 package dev.tutti.cli.process;
 
-/** Thrown when a command cannot continue; the message tells why in one line. */
+/** Thrown when a command cannot continue; the message says why in one line. */
 public final class LaunchException extends RuntimeException {
   private static final long serialVersionUID = 1L;
 

@@ -55,7 +55,7 @@ public final class Posix {
   }
 
   /**
-   * Returns the width of a terminal, or empty if the descriptor is not a terminal or does not tell.
+   * Returns the width of a terminal, or empty if the descriptor is not a terminal or does not say.
    *
    * @param descriptor 0, 1 or 2
    */

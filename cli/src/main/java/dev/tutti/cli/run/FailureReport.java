@@ -16,7 +16,7 @@ final class FailureReport {
    *
    * @param plan the plan that was launched
    * @param verdict how the attempt ended
-   * @param ofRanks why the attempt failed, or null if the ranks did not tell
+   * @param ofRanks why the attempt failed, or null if the ranks did not say
    * @param ranks the ranks of this node
    * @param exits how the ranks ended, by rank
    * @param logs where the output of the ranks is also written
@@ -56,13 +56,13 @@ final class FailureReport {
   }
 
   /**
-   * Returns whether the launcher knows more of a failure than the ranks, which saw only its end.
+   * Returns whether the launcher has more about a failure than the ranks, which saw only its end.
    */
   private static boolean isFailed(JobVerdict ofRanks) {
     return ofRanks.state() == JobVerdict.State.FAILED;
   }
 
-  /** Adds the last lines of a rank, if it ran on this node and the plan wants them. */
+  /** Adds the last lines of a rank, if it ran on this node and the plan includes them. */
   private static void addTail(
       StringJoiner report,
       LaunchPlan plan,

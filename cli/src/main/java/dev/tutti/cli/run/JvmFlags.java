@@ -22,7 +22,7 @@ import java.util.stream.Stream;
  * @param note which flags were added and why; empty if the user chose them or there are none
  */
 public record JvmFlags(List<String> command, Map<String, String> environment, String note) {
-  /** Adds what the number of ranks asks for. */
+  /** Adds what the number of ranks requires. */
   public static final String AUTO = "auto";
 
   private static final String NONE = "none";
@@ -36,7 +36,7 @@ public record JvmFlags(List<String> command, Map<String, String> environment, St
   private static final Pattern COMPILERS = Pattern.compile("-XX:CICompilerCount=");
 
   /**
-   * Chooses the flags. A program other than java gets only what the user asks for, in {@code
+   * Chooses the flags. A program other than java gets only what the user sets, in {@code
    * JDK_JAVA_OPTIONS}: a JVM that it starts with another garbage collector would end at once.
    *
    * @param choice "auto", "none", or flags with spaces between them

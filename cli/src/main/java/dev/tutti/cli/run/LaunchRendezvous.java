@@ -50,7 +50,7 @@ public interface LaunchRendezvous extends AutoCloseable {
   void propose(int attempt, Verdict verdict);
 
   /**
-   * Returns why an attempt failed, as far as its ranks told each other and the store answers.
+   * Returns why an attempt failed, as far as its ranks said and the store answers.
    *
    * @param attempt the number of the attempt
    * @param size the number of all ranks

@@ -64,7 +64,7 @@ public class Launcher {
   private final RestartRefusals refusals;
   private final BlockingQueue<Event> events = new LinkedBlockingQueue<>();
 
-  /** Whether the queue tells that nobody reads the output. */
+  /** Whether the queue holds that nobody reads the output. */
   private final AtomicBoolean toldUnread = new AtomicBoolean();
 
   /** The pumps of output that has not all been passed on. */

@@ -18,7 +18,7 @@ final class NodeDeparture {
 
   private NodeDeparture() {}
 
-  /** Tells the other nodes that this one leaves; node 0 then waits for them. */
+  /** Notifies the other nodes that this one leaves; node 0 then waits for them. */
   static void leave(NodeKeys keys, NodeMeeting meeting) {
     try {
       if (meeting.came()) {
@@ -28,7 +28,7 @@ final class NodeDeparture {
         awaitOthers(keys, meeting);
       }
     } catch (StoreException e) {
-      // Node 0 is already gone, so there is nobody left to tell.
+      // Node 0 is already gone, so there is nobody left to notify.
     }
   }
 

@@ -55,7 +55,7 @@ public final class PrefixedOutput implements RankOutput {
    * @param err receives the ranks' standard error
    * @param color whether prefixes are colored
    * @param allFrames whether stack traces keep the frames inside Tutti
-   * @param unread tells whether nobody reads the output any more
+   * @param unread returns whether nobody reads the output any more
    */
   PrefixedOutput(
       PrintStream out, PrintStream err, boolean color, boolean allFrames, BooleanSupplier unread) {

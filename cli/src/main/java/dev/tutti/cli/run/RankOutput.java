@@ -42,7 +42,7 @@ public interface RankOutput {
   /** Ends a line of which pieces are shown, since a message of the launcher follows. */
   default void endLine() {}
 
-  /** Returns whether nobody reads what was passed on, and never will. */
+  /** Returns whether the reader of this output is gone for good. */
   default boolean isUnread() {
     return false;
   }

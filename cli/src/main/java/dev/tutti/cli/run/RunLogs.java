@@ -20,7 +20,7 @@ record RunLogs(Optional<Path> folder) {
    *
    * @param plan the plan of this node
    * @param firstRank the first rank of this node
-   * @param messages is told if an earlier run has the folder of the job's name
+   * @param messages is notified if an earlier run has the folder of the job's name
    */
   static RunLogs choose(LaunchPlan plan, int firstRank, Consumer<String> messages) {
     if (plan.logDirectory().isEmpty()) {

@@ -34,7 +34,7 @@ public final class StoreRendezvous implements LaunchRendezvous {
   /**
    * Creates a rendezvous.
    *
-   * @param plan the plan to launch, which also tells which node this is
+   * @param plan the plan to launch, which also says which node this is
    * @param store the store shared by all nodes and their ranks; closed at the end
    * @param port the port at which ranks find the store
    * @param clear deletes what ranks left in the store; called on node 0 only

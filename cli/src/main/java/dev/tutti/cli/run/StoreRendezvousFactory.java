@@ -58,7 +58,7 @@ public final class StoreRendezvousFactory implements LaunchRendezvousFactory {
     }
   }
 
-  /** Tells nodes that connect to a known port that they do not belong here. */
+  /** Notifies nodes that connect to a known port that they do not belong here. */
   private static void announceAlone(StoreKind kind, LaunchPlan plan, Settings settings) {
     if (plan.masterPort() > 0) {
       try (Store store = kind.connect(LOOPBACK, plan.masterPort(), CALL_TIMEOUT, settings)) {

@@ -28,7 +28,7 @@ final class VerdictAgreement {
   private final Duration silence;
   private final Duration watchInterval;
 
-  /** The proposal of this node that the store may not know yet. */
+  /** The proposal of this node that the store may not have yet. */
   private final AtomicReference<@Nullable Proposal> unsaid = new AtomicReference<>();
 
   private volatile boolean closed;

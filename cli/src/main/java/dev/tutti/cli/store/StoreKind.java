@@ -62,7 +62,7 @@ public enum StoreKind {
    *
    * @param port the port
    * @param forgetAllBut deletes keys and queues without a given prefix
-   * @param running tells whether the store is being served
+   * @param running returns whether the store is being served
    * @param end ends the server
    */
   public record Served(

@@ -47,7 +47,7 @@ final class TraceJobs {
           .orElse(0);
     }
 
-    /** Returns all ranks of the job; empty if the file tells only of ranks that have entries. */
+    /** Returns all ranks of the job; empty if the file names only ranks that have entries. */
     private SortedSet<Integer> world() {
       SortedSet<Integer> ranks = new TreeSet<>(trace.groups().getOrDefault(ALL, List.of()));
       return trace.operations().keySet().containsAll(ranks) ? new TreeSet<>() : ranks;
@@ -71,7 +71,7 @@ final class TraceJobs {
                           <= tolerance);
     }
 
-    /** Returns when each operation was called, as far as the file tells. */
+    /** Returns when each operation was called, as far as the file says. */
     private Map<List<Object>, Long> starts() {
       Map<List<Object>, Long> starts = new HashMap<>();
       trace.operations().values().stream()

@@ -49,7 +49,7 @@ class BenchCommandTest {
     return terminal.tutti(System.getenv(), all.toArray(String[]::new));
   }
 
-  /** Runs the benchmark on three threads, unless told otherwise. */
+  /** Runs the benchmark on three threads, by default. */
   private int benchThreads(String... options) {
     List<String> all = new ArrayList<>(List.of("--in-jvm"));
     all.addAll(Arrays.asList(options));

@@ -48,7 +48,7 @@ class LauncherTest {
     return code;
   }
 
-  /** Hears of each call of a launch's rendezvous once it has returned. */
+  /** Receives each call of a launch's rendezvous once it has returned. */
   private interface CallListener {
     void called(Launcher launcher, String method, Object[] arguments);
   }

@@ -6,7 +6,7 @@ import java.util.concurrent.CountDownLatch;
 
 /**
  * A rank that reduces until that fails. Rank 1 instead closes its group because of its own error,
- * and does not end until told to.
+ * and does not end until asked to.
  */
 final class LeavingRank {
   private LeavingRank() {}

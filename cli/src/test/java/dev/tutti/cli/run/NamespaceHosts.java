@@ -110,7 +110,7 @@ final class NamespaceHosts implements AutoCloseable {
     return count;
   }
 
-  /** Returns the name by which all hosts know a host. */
+  /** Returns the name of a host on all hosts. */
   String name(int host) {
     return "node" + host;
   }

@@ -6,7 +6,7 @@ import dev.tutti.Tensor;
 /**
  * A rank that reduces a tensor of three elements, or of two if it is the rank in the argument. All
  * ranks have the group before that: if two ranks disagree about their calls, they need a third to
- * tell which is odd.
+ * find which is odd.
  */
 final class OddRank {
   private OddRank() {}

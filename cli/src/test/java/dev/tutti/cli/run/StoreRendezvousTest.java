@@ -149,7 +149,7 @@ class StoreRendezvousTest {
 
   @Test
   void waitsForTheRanksOfOtherNodes() throws Exception {
-    // Node 0 finishes at once and must still learn of the failure on node 1.
+    // Node 0 finishes at once and must still be notified of the failure on node 1.
     assertThat(runNodes(0, "[ $RANK = 2 ] || exit 0; sleep 0.5; exit 3")).containsExactly(3, 3);
   }
 
@@ -443,7 +443,7 @@ class StoreRendezvousTest {
           .hasCauseInstanceOf(LaunchException.class)
           .cause()
           .hasMessage(message);
-      // Node 1 has not left, and a slow one must still learn why the job does not start.
+      // Node 1 has not left, and a slow one must still be notified why the job does not start.
       zero.close();
       assertThat(waits).containsExactly(Duration.ofSeconds(10));
     }
@@ -563,7 +563,7 @@ class StoreRendezvousTest {
     try (HashStore shared = new HashStore();
         ExecutorService thread = Executors.newSingleThreadExecutor()) {
       Store store = shared.duplicate();
-      // Node 1 arrives, and is never heard of again.
+      // Node 1 arrives, and never answers again.
       shared.set("tutti-run/node/1", "1");
       Future<Integer> code =
           thread.submit(

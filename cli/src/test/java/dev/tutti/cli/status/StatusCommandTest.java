@@ -89,7 +89,7 @@ class StatusCommandTest {
   }
 
   /**
-   * Asks for the status once. The store and the ranks have a minute to answer; if the arguments
+   * Requests the status once. The store and the ranks have a minute to answer; if the arguments
    * give them less, a busy machine may make the command fail.
    */
   private List<String[]> status(String... more) {

@@ -21,7 +21,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Tests that hanging ranks give their flight records to an outside process that asks for them. */
+/** Tests that hanging ranks give their flight records to an outside process that requests them. */
 @Timeout(600)
 class RecordOnRequestTest {
   @TempDir Path folder;

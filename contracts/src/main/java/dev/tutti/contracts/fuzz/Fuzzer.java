@@ -55,7 +55,7 @@ final class Fuzzer {
   }
 
   /**
-   * Runs a test with the host that it asks for.
+   * Runs a test with the host that it declares.
    *
    * @throws org.opentest4j.TestAbortedException if the results of the backend are not real, or some
    *     ranks are in other JVMs
@@ -74,7 +74,7 @@ final class Fuzzer {
     }
   }
 
-  /** Runs what the system properties ask for. */
+  /** Runs what the system properties request. */
   void run() throws Exception {
     String file = System.getProperty("tutti.fuzzProgram");
     if (file == null) {

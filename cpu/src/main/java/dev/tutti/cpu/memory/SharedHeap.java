@@ -334,8 +334,8 @@ public final class SharedHeap {
   }
 
   /**
-   * Ends the loan that {@link #beginLoan} began: all readers have finished, or know that their
-   * reads do not count.
+   * Ends the loan that {@link #beginLoan} began: all readers have finished, or their reads do not
+   * count.
    *
    * @param loan the number that it returned; to be passed once only
    */

@@ -88,7 +88,7 @@ final class SharedHeapCalls {
   int makeFile(String name) throws IOException {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment text = arena.allocateFrom(name);
-      // Some systems require a non-executable file; older ones do not know the flag.
+      // Some systems require a non-executable file; older ones lack the flag.
       int descriptor = (int) create.invokeExact(text, CLOSE_ON_EXEC | NO_EXEC_SEAL);
       if (descriptor < 0) {
         descriptor = (int) create.invokeExact(text, CLOSE_ON_EXEC);
@@ -105,7 +105,7 @@ final class SharedHeapCalls {
   }
 
   /**
-   * Returns the memory of a part of a file to the system, after which that part is zero; tells
+   * Returns the memory of a part of a file to the system, after which that part is zero; returns
    * whether this succeeded.
    */
   boolean punch(int descriptor, long offset, long length) {

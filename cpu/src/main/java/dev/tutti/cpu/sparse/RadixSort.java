@@ -57,7 +57,7 @@ final class RadixSort {
     return SparsePlaces.ofSorted(from, entries);
   }
 
-  /** Determines where the keys of each digit go; tells whether there are several digits. */
+  /** Determines where the keys of each digit go; returns whether there are several digits. */
   private static boolean countDigits(long[] keys, int shift, int[] starts) {
     Arrays.fill(starts, 0);
     int mask = starts.length - 1;

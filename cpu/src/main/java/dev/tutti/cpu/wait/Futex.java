@@ -88,7 +88,7 @@ public final class Futex {
   }
 
   /**
-   * Tells a caller that wants to sleep or to wake others whether the futex can already be used;
+   * Returns to a caller about to sleep or to wake others whether the futex can already be used;
    * links it after enough calls.
    */
   public static boolean isReady() {

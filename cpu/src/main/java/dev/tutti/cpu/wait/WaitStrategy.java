@@ -165,7 +165,7 @@ public final class WaitStrategy {
     return spinNanos == 0 ? CROWDED_POLLS : POLLS;
   }
 
-  /** Tells, about once a millisecond, that it is time to check whether to wait any longer. */
+  /** Returns true, about once a millisecond, if it is time to check whether to wait any longer. */
   public boolean isCheckDue() {
     if (now - checked < CHECK_NANOS) {
       return false;

@@ -6,7 +6,7 @@ import dev.tutti.Tensor;
 /**
  * A program that adds the rank numbers of ranks that are processes (example 02).
  *
- * <p>A launcher starts this program once for each rank; environment variables tell it its rank
+ * <p>A launcher starts this program once for each rank; environment variables give it its rank
  * ({@code RANK}, {@code WORLD_SIZE}) and where the ranks meet ({@code MASTER_ADDR}, {@code
  * MASTER_PORT}). The backend is the one on the class path.
  */

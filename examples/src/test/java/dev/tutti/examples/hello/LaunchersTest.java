@@ -23,7 +23,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /**
- * Starts ranks with third-party launchers, each of which tells a rank its number in its own way.
+ * Starts ranks with third-party launchers, each of which gives a rank its number in its own way.
  */
 @Tag("full")
 @Timeout(400)

@@ -236,7 +236,7 @@ final class CentralBackend implements Backend {
     return text.toString();
   }
 
-  /** Returns the sizes of parts, which all ranks must know alike. */
+  /** Returns the sizes of parts, which must be the same on all ranks. */
   private static List<Long> numels(List<Tensor> tensors) {
     return tensors.stream().map(Tensor::numel).toList();
   }

@@ -92,7 +92,7 @@ final class Link {
     return queue(Mailbox.COLLECTIVES, 0, "", bytes);
   }
 
-  /** Tells the peer that a receive took its message; the future ends like that of a part. */
+  /** Notifies the peer that a receive took its message; the future ends like that of a part. */
   private CompletableFuture<Void> confirm(int number) {
     return queue(CONFIRMATION, number, "", new byte[0]);
   }

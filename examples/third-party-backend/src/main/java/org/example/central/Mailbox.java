@@ -38,7 +38,7 @@ final class Mailbox {
    * @param tag the tag with which it was sent
    * @param type the name of the element type
    * @param bytes the data
-   * @param confirm the function that tells the sender that a receive took the message
+   * @param confirm the function that notifies the sender that a receive took the message
    */
   @SuppressWarnings("ArrayRecordComponent") // never compared
   record Message(

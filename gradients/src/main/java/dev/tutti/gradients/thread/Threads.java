@@ -2,7 +2,7 @@ package dev.tutti.gradients.thread;
 
 import java.time.Duration;
 
-/** Static methods that wait for threads to end after they were told to. */
+/** Static methods that wait for threads to end after they were asked to. */
 public final class Threads {
   private static final Duration END = Duration.ofSeconds(10);
 

@@ -25,7 +25,7 @@ import org.jspecify.annotations.Nullable;
 /**
  * The gradients of a model's parameters, reduced over all ranks.
  *
- * <p>Each gradient's array is told to use part of a bucket as its memory. If the engine does so, on
+ * <p>Each gradient's array is made to use part of a bucket as its memory. If the engine does so, on
  * the host, the gradients are in the bucket and nothing is copied. If it copies the data instead,
  * the gradients are copied into the buckets and back in each step. Each step checks which case
  * applies, since a program may replace gradients. The buckets live as long as the model, as the

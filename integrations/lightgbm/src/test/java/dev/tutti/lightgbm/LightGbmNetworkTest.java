@@ -155,7 +155,7 @@ class LightGbmNetworkTest {
 
   /**
    * Trains on two ranks, the last of which fails after some calls while it opens its network, or
-   * after some calls from then on; tells whether it failed.
+   * after some calls from then on; returns whether it failed.
    */
   private static boolean fails(int opening, int open) throws Exception {
     AtomicInteger left = new AtomicInteger(opening);

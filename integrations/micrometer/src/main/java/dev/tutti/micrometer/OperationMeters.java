@@ -21,7 +21,7 @@ import java.util.concurrent.ConcurrentHashMap;
 /**
  * A listener that records the operations of a group in one registry.
  *
- * <p>A registry has one meter for a name and its tags, whoever asks for it. So all that bind the
+ * <p>A registry has one meter for a name and its tags, whoever requests it. So all that bind the
  * same group to the same registry with the same tags share one listener, which ends with the last
  * of them; and a meter that the listener of another group uses too is not removed. {@code
  * LISTENERS} guards all of that, and the registering and removing of meters. It keeps no listener

@@ -190,7 +190,7 @@ public final class DataParallel implements AutoCloseable {
     guard(this::finishBackward);
     RuntimeException failed = failure.get();
     if (failed != null) {
-      // The reducer has already told the other ranks of its own failures.
+      // The reducer has already notified the other ranks of its own failures.
       if (!(failed instanceof GradientException) && !group.isClosed()) {
         group.abort("a gradient did not get into its bucket: " + firstLine(failed));
       }

@@ -12,7 +12,7 @@ final class ModuleParameter implements AutoCloseable {
   /*
    * The hook runs before autograd writes the gradient, and also where autograd writes none, in
    * torch.grad(). A write adds to the gradient, which raises its version, or puts another tensor
-   * there. So the hook notes the tensor and its version, and a later look tells whether autograd
+   * there. So the hook notes the tensor and its version, and a later look shows whether autograd
    * wrote. The next hook of the same backward and thread looks first, before the program can change
    * the gradient; the thread that awaits the step looks at what is left. The map of hooks in
    * DataParallel orders the two threads.

@@ -122,7 +122,7 @@ final class ModuleProgram extends TrainingProgram<ModuleProgram.Fault> {
     return parameters.get(parameter).mul(new Scalar(factor)).to(torch.ScalarType.Double).sum();
   }
 
-  /** Asks for some gradients without writing them, on some ranks. */
+  /** Requests some gradients without writing them, on some ranks. */
   private void look(int step) {
     Random own = at(4, group.rank(), step, random.nextInt());
     if (own.nextInt(3) > 0) {

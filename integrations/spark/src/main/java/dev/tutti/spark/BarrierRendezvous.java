@@ -20,8 +20,8 @@ import org.jspecify.annotations.Nullable;
  *
  * <p>Rank 0 starts the server; then all tasks exchange one line through Spark. The line of rank 0
  * holds the port and the token, or the reason why it cannot serve, so that all tasks report the
- * same; the lines of the others are empty. The host is the address by which Spark knows the
- * executor of rank 0.
+ * same; the lines of the others are empty. The host is the address that Spark has for the executor
+ * of rank 0.
  */
 final class BarrierRendezvous {
   private static final Logger LOG = System.getLogger(BarrierRendezvous.class.getName());
@@ -95,7 +95,7 @@ final class BarrierRendezvous {
     }
     Settings settings = withToken(own, told.substring(space + 1));
     if (settings.text(MASTER_ADDR).isEmpty()) {
-      // Tells Gloo which of the host's addresses the others can reach.
+      // Passes Gloo the host's address that the others can reach.
       settings = settings.with(MASTER_ADDR, host);
     }
     return TaskGroup.join(

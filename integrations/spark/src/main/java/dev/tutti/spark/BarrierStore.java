@@ -22,7 +22,7 @@ import org.jspecify.annotations.Nullable;
  * The store of one rank for one join: the server, on rank 0, and the connection to it.
  *
  * <p>The runtime opens stores through a {@link StoreProvider}, which gets a URL. This object is
- * what the URL stands for, since the server listens before anyone knows its port. The store stays
+ * what the URL stands for, since the server listens before its port is published. The store stays
  * open until the task ends, even if the program closes its group earlier; closing it ends the setup
  * of a group.
  */
@@ -50,10 +50,10 @@ final class BarrierStore implements AutoCloseable {
   }
 
   /**
-   * Starts a server on all addresses of the host, since the address by which Spark knows an
-   * executor need not be one of the host's own.
+   * Starts a server on all addresses of the host, since the address that Spark has for an executor
+   * need not be one of the host's own.
    *
-   * @param settings the settings, which hold the token and tell whether to encrypt
+   * @param settings the settings, which hold the token and say whether to encrypt
    */
   static TcpStoreServer serve(Settings settings) {
     return new TcpStoreServer(null, 0, settings.get(JobToken.SETTING), TlsSettings.load(settings));

@@ -13,7 +13,7 @@ import org.apache.spark.api.java.JavaRDD;
  * A {@link ProcessGroup} formed from the tasks of a Spark barrier stage: partition <i>i</i> is rank
  * <i>i</i>. Ranks may be threads of one executor, or executors on one or several hosts.
  *
- * <p>Rank 0 serves the store on a free port of the address by which Spark knows its executor, and
+ * <p>Rank 0 serves the store on a free port of the address that Spark has for its executor, and
  * sends the port and a new job token to the others by {@link BarrierTaskContext#allGather}. A task
  * that fails or is killed ends the group on all ranks with the reason; the attempt that Spark then
  * starts meets at its own store. Spark settings that begin with {@code spark.tutti.} are passed to

@@ -25,7 +25,7 @@ import org.jspecify.annotations.Nullable;
  * yet, the listener closes the store, through which the ranks wait for each other, and interrupts
  * the joining thread, which might otherwise try until its deadline to connect to a server that is
  * gone. A failure aborts the group with the exception before the completion closes it, so the other
- * ranks learn the cause before they miss this one.
+ * ranks receive the cause before they miss this one.
  *
  * <p>Spark kills the tasks of a stage as soon as one of them failed or its executor is gone, and
  * that is often before the group has noticed it. An abort would then blame this rank. So such a
@@ -64,7 +64,7 @@ final class TaskGroup
    *
    * @param context the context of the task, on whose thread this is called
    * @param store the store at which the group meets; closed with the task
-   * @param options the options, which tell where the store is
+   * @param options the options, which say where the store is
    * @throws IllegalStateException if Spark killed the task in the meantime
    */
   static ProcessGroup join(TaskContext context, BarrierStore store, GroupOptions options) {

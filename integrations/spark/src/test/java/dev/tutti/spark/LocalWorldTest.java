@@ -161,7 +161,8 @@ class LocalWorldTest {
             (group, _) -> {
               int attempt = BarrierTaskContext.get().stageAttemptNumber();
               try {
-                // A rank that is still joining when Spark kills the stage learns only of the kill.
+                // A rank that is still joining when Spark kills the stage is notified only of the
+                // kill.
                 group.barrier();
                 if (attempt == 0 && group.rank() == 2) {
                   throw new IllegalStateException("no such column");
@@ -182,7 +183,7 @@ class LocalWorldTest {
             text -> assertThat(text).contains("no such column").contains("first failing rank 2"));
   }
 
-  /** Spark kills the other tasks of a stage before the group knows which rank failed. */
+  /** Spark kills the other tasks of a stage before the group has determined which rank failed. */
   @Test
   void aKillForAnotherTaskLeavesTheGroupTimeToNameThatRank() {
     JavaRDD<Integer> attempts =

@@ -16,7 +16,7 @@ public interface DebugSource {
   /** Returns where the rank stands, as JSON. */
   String status();
 
-  /** Returns where all ranks of the job stand; asks them. */
+  /** Returns where all ranks of the job stand; queries them. */
   JobView job();
 
   /** Returns the flight records of the rank's groups, as JSON. */

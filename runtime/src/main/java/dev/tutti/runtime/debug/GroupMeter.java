@@ -8,7 +8,7 @@ public interface GroupMeter {
   /** Returns the name of the group; no two open groups have the same name. */
   String group();
 
-  /** Adds a listener that is told of operations from now on. */
+  /** Adds a listener that is notified of operations from now on. */
   void addListener(GroupListener listener);
 
   /** Returns the number of the last collective. */

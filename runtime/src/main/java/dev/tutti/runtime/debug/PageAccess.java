@@ -51,7 +51,7 @@ public final class PageAccess {
     return check == null ? "?" + QUERY + ticket : "";
   }
 
-  /** Returns what to ask for in the answer to a client without access. */
+  /** Returns what to require in the answer to a client without access. */
   String refusal() {
     return check == null
         ? "open the URL with the ticket, which is valid once\n"

@@ -10,7 +10,7 @@ public interface OperationTrace {
   void start();
 
   /**
-   * Ends the event now, and writes it if a recording wants it.
+   * Ends the event now, and writes it if a recording includes it.
    *
    * @param group the name of the group
    * @param rank this process's rank in the group

@@ -20,7 +20,7 @@ import org.jspecify.annotations.Nullable;
 /**
  * The failure that the ranks of a group agree on: the first one.
  *
- * @param event the failure as its reporter told it
+ * @param event the failure as its reporter described it
  * @param failedRank the first rank that failed, as far as is known, or -1
  * @param text what happened, and what has been found out since
  * @param closed whether that rank closed the group without a failure of its own
@@ -40,13 +40,13 @@ public record AgreedFailure(FailureEvent event, int failedRank, String text, boo
         false);
   }
 
-  /** Returns whether more has been found out than the reporter told. */
+  /** Returns whether more has been found out than the reporter said. */
   boolean hasFinding() {
     return !text.equals(event.message());
   }
 
   /**
-   * Joins what the reporter told and what was found out since. What all ranks called replaces what
+   * Joins what the reporter said and what was found out since. What all ranks called replaces what
    * two of them compared, which remains in the cause of the exception.
    */
   private static String text(FailureEvent event, Diagnosis finding) {
@@ -103,7 +103,8 @@ public record AgreedFailure(FailureEvent event, int failedRank, String text, boo
   }
 
   /**
-   * Tells a rank that the others missed it, which it cannot know if it was stopped in the meantime.
+   * Notes for a rank that the others missed it, which it cannot detect if it was stopped in the
+   * meantime.
    */
   private String ownPart(int rank) {
     return rank < 0 || rank != failedRank || rank == event.reporter()

@@ -6,7 +6,7 @@ import dev.tutti.runtime.settings.RuntimeSettings;
 import java.time.Duration;
 
 /**
- * How long a rank waits for what other ranks and the store tell it while it finds out why something
+ * How long a rank waits for what other ranks and the store answer while it finds out why something
  * failed. All these times follow from one setting.
  *
  * @param answer how long one answer of another rank or of the store may take

@@ -20,7 +20,7 @@ import java.util.stream.Collectors;
 final class Disagreement {
   /**
    * To these operations all ranks bring the same number of elements; in others their parts may
-   * differ in length, but all ranks know all lengths if they pass a tensor for each rank.
+   * differ in length, but all ranks have all lengths if they pass a tensor for each rank.
    */
   private static final Set<OpType> EQUAL =
       EnumSet.of(OpType.BROADCAST, OpType.ALL_REDUCE, OpType.REDUCE);

@@ -16,7 +16,7 @@ import java.util.TreeSet;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What a rank knows about a failure when it judges it. Ranks are those in the group.
+ * The evidence about a failure when a rank judges it. Ranks are those in the group.
  *
  * @param event the first failure of the group
  * @param size the number of ranks in the group
@@ -26,7 +26,7 @@ import org.jspecify.annotations.Nullable;
  * @param alone whether the store does not answer, so that no rank can be asked
  * @param answers where the ranks stand that answered
  * @param silent the ranks that were asked and did not answer in time
- * @param strangers the ranks that cannot be asked, having never joined through this store
+ * @param strangers the ranks that did not join through this store, and so cannot be asked
  * @param adopted the finding that another rank made first, which counts for all; null if none did
  */
 public record Evidence(
@@ -64,7 +64,7 @@ public record Evidence(
         null);
   }
 
-  /** Creates what a rank of a group knows before any rank is asked. */
+  /** Creates the evidence of a rank of a group before any rank is asked. */
   static Evidence of(FailureEvent event, GroupIdentity group, int server, boolean paused) {
     return of(event, group.size(), group.rank(), server, paused);
   }

@@ -60,7 +60,7 @@ public record FailureEvent(
     FAILED,
     /** The reporter's program gave up. */
     ABORTED,
-    /** The reporter's program wants the members to change; nobody is to blame. */
+    /** The reporter's program requested a change of the members; nobody is to blame. */
     REVOKED
   }
 

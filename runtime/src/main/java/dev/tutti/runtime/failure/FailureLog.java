@@ -11,7 +11,7 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.TreeMap;
 
-/** Reads, from outside the job, what its ranks told each other about its first failure. */
+/** Reads, from outside the job, what its ranks wrote about its first failure. */
 public final class FailureLog {
   /** The maximum number of failures that are read. */
   private static final int MOST_EVENTS = 100;

@@ -22,14 +22,14 @@ import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicReference;
 import org.jspecify.annotations.Nullable;
 
-/** Handles the failure of a group: tells the other ranks, and learns which rank failed first. */
+/** Handles the failure of a group: notifies the other ranks, and finds which rank failed first. */
 public final class Failures implements MonitoredGroup {
   /*
    * Whatever fails first on this rank calls begin(); later calls do nothing. The group is failing
-   * from then on, or once the job monitor knows of another rank's failure, so that no operation
+   * from then on, or once the job monitor has another rank's failure, so that no operation
    * begins in between. The monitor finds out which failure was the first of all ranks and whom it
    * blames; its verdict ends the group on a thread of its own, and then opens the latch. Operations
-   * that fail wait for the latch to learn what to throw, so all of them, on all ranks, name the same
+   * that fail wait for the latch to get what to throw, so all of them, on all ranks, name the same
    * first failure.
    *
    * A store that hangs or is gone can delay this but not prevent it: the monitor decides alone when

@@ -3,7 +3,7 @@ package dev.tutti.runtime.failure;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/** What the {@link JobState} of a rank knows of one group. */
+/** The part of a rank's {@link JobState} for one group. */
 final class GroupState implements Cloneable {
   /** How far the ranks have come with the failure of the group. */
   enum Phase {

@@ -3,7 +3,7 @@ package dev.tutti.runtime.failure;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/** What a {@link JobState} learns. */
+/** The inputs of a {@link JobState}. */
 sealed interface JobInput {
   /**
    * This rank is in a group from now on.

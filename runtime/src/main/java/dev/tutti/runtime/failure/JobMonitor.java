@@ -28,7 +28,7 @@ import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Tells all ranks of a job about failures, in the same order on every rank.
+ * Notifies all ranks of a job of failures, in the same order on every rank.
  *
  * <p>One instance serves all groups of a rank. The events form a log in the store; every rank reads
  * the log from the start.
@@ -41,7 +41,7 @@ public final class JobMonitor implements AutoCloseable {
    * connections to its peers: a rank that sees a connection end as a consequence finds the cause
    * already in the log.
    *
-   * If the store can tell that a process ended, the loss of the rank that serves it shows in the
+   * If the store can detect that a process ended, the loss of the rank that serves it shows in the
    * end of the store, which each rank sees for itself. Each rank also leaves an event for the case
    * of its loss, as its will. The will names no group, only the rank among all, and fails every
    * group that this rank is in.
@@ -117,8 +117,8 @@ public final class JobMonitor implements AutoCloseable {
   }
 
   /**
-   * Tells a group what the state decides about it, from now on, including about a failure that came
-   * earlier.
+   * Passes to a group what the state decides about it, from now on, including about a failure that
+   * came earlier.
    *
    * @param isOpen whether its set-up is over
    */
@@ -127,14 +127,14 @@ public final class JobMonitor implements AutoCloseable {
     offer(new JobInput.Joined(identity.name(), identity.globalRanks(), isOpen));
   }
 
-  /** Tells a group nothing more. */
+  /** Notifies a group no more. */
   public void leave(String group) {
     members.remove(group);
     waiting.keySet().removeIf(question -> question.group().equals(group));
     offer(new JobInput.Left(group));
   }
 
-  /** Tells the other ranks of a failure, unless they already know of one in that group. */
+  /** Notifies the other ranks of a failure, unless they already have one in that group. */
   public void report(FailureEvent event) {
     offer(new JobInput.Failed(event));
   }
@@ -147,7 +147,7 @@ public final class JobMonitor implements AutoCloseable {
     offer(new JobInput.PeerGone(event));
   }
 
-  /** Tells the members of a group that this rank does not join it. */
+  /** Notifies the members of a group that this rank does not join it. */
   public void refuse(FailureEvent event) {
     offer(new JobInput.Refused(event));
   }
@@ -185,7 +185,7 @@ public final class JobMonitor implements AutoCloseable {
     return group.globalRanks().indexOf(serverRank);
   }
 
-  /** Returns what the ranks tell each other beside the log. */
+  /** Returns what the ranks write for each other beside the log. */
   public JobBoard board() {
     return board;
   }
@@ -370,7 +370,7 @@ public final class JobMonitor implements AutoCloseable {
               ? new JobInput.Written(append.number())
               : new JobInput.Taken(append.number(), LogEntry.decode(there));
     } catch (RuntimeException e) {
-      LOG.log(Level.DEBUG, "rank {0}: cannot tell the other ranks: {1}", rank, e);
+      LOG.log(Level.DEBUG, "rank {0}: cannot notify the other ranks: {1}", rank, e);
       result = new JobInput.Unwritten();
     }
     offer(result);

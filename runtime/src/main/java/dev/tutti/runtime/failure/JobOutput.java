@@ -44,7 +44,7 @@ sealed interface JobOutput {
   /** Wait for the finding of the rank that asked the same question first. */
   record Adopt(Question question, long number) implements JobOutput {}
 
-  /** Tell the ranks that asked the same question what this rank found. */
+  /** Send what this rank found to the ranks that asked the same question. */
   record Tell(long number, String finding) implements JobOutput {}
 
   /** Say what keeps an operation of this rank. */

@@ -15,7 +15,7 @@ import java.util.Map;
 import java.util.TreeMap;
 import org.jspecify.annotations.Nullable;
 
-/** What a rank knows of the failures of its job, and what it does about them. */
+/** The failures of a job as one rank has them, and what it does about them. */
 final class JobState {
   /*
    * One group, from its first failure on:
@@ -41,7 +41,7 @@ final class JobState {
    * it waits: the same inputs at the same times give the same outputs. Time is this rank's running
    * time, so a standstill does not count against the others. At most one entry is being appended;
    * the place after the last entry known is tried, and if another rank took it, the state first
-   * learns that entry, which may make the append needless. Which failure of a group is the first
+   * takes in that entry, which may make the append needless. Which failure of a group is the first
    * follows from their places in the log alone, also for a rank that joins the group later. A rank
    * reports nothing of a group that it has left. If it decides alone, it says at once where it
    * stands, since it may have left when the store answers and others ask.
@@ -49,7 +49,7 @@ final class JobState {
    * Only one thread at a time takes a step, and no step leads to another.
    *
    * What a failure runs for the first time is on its way to the caller. A switch over types is linked
-   * at its first run, which takes milliseconds, so entries are told apart by instanceof.
+   * at its first run, which takes milliseconds, so entries are distinguished by instanceof.
    */
   private final int rank;
   private final int serverRank;
@@ -71,7 +71,7 @@ final class JobState {
   private boolean paused;
 
   /**
-   * Creates the state of a rank that knows of no failure.
+   * Creates the state of a rank without failures.
    *
    * @param rank the rank among all
    * @param serverRank the rank that serves the store; -1 if none does
@@ -96,7 +96,7 @@ final class JobState {
     unheard = other.unheard;
   }
 
-  /** Takes what decides how a state acts, so that states that act alike can be told from others. */
+  /** Takes what decides how a state acts, so that states that act alike can be grouped. */
   interface Sink {
     /** Adds a number, or whether something holds. */
     void add(long value);
@@ -506,7 +506,7 @@ final class JobState {
     }
   }
 
-  /** Tells the other ranks what this rank concludes, unless one of them was first. */
+  /** Sends the other ranks what this rank concludes, unless one of them was first. */
   private void conclude(GroupState group, Evidence evidence) {
     if (group.found != null) {
       settle(group, evidence.adopting(group.found.finding()));

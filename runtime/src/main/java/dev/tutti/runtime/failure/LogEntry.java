@@ -6,9 +6,9 @@ import java.nio.charset.StandardCharsets;
 /** An entry of the log that the ranks of a job share. */
 sealed interface LogEntry {
   /*
-   * The first byte tells the kinds apart. A failure begins with the name of its group, or with a
-   * line feed if it concerns all groups; everything else has a mark below that. Readers skip marks
-   * that they do not know, so that a later version can add kinds.
+   * The first byte distinguishes the kinds. A failure begins with the name of its group, or with a
+   * line feed if it concerns all groups; everything else has a mark below that. Readers skip unknown
+   * marks, so that a later version can add kinds.
    */
 
   /** The marks that are not the first byte of a failure. */

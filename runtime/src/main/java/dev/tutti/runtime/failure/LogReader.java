@@ -17,7 +17,7 @@ final class LogReader {
   /*
    * The thread waits for the next number through a store handle of its own, in slices. The call that
    * waits also brings the entry: if the store stood still between a wait and a read, this rank would
-   * not learn of a failure that another rank has seen taken, and would be named as silent. A rank
+   * not be notified of a failure that another rank has seen taken, and would be named as silent. A rank
    * that can no longer read the log would wait for ranks that are gone, so it says so.
    */
   private static final System.Logger LOG = System.getLogger(LogReader.class.getName());

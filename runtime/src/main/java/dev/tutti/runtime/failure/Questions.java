@@ -54,7 +54,7 @@ final class Questions {
     return board.collect(known, globalRanks, r -> PREFIX + number + "/" + r, deadline);
   }
 
-  /** Tells the ranks that asked the same what was found. */
+  /** Sends what was found to the ranks that asked the same. */
   void tell(long number, String finding) {
     store.set(PREFIX + number, finding);
   }

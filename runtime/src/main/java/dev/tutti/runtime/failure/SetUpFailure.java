@@ -21,8 +21,8 @@ import java.util.concurrent.TimeoutException;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Handles the failure of a group that is being set up: tells the others, and finds out which rank
- * failed.
+ * Handles the failure of a group that is being set up: notifies the others, and finds out which
+ * rank failed.
  */
 public final class SetUpFailure implements MonitoredGroup {
   /*
@@ -84,8 +84,8 @@ public final class SetUpFailure implements MonitoredGroup {
   }
 
   /**
-   * Tells the other ranks, and returns the exception to throw: the first failure of all ranks, or
-   * this rank's own if the others have only seen that a rank is gone, which may be this one, or
+   * Notifies the other ranks, and returns the exception to throw: the first failure of all ranks,
+   * or this rank's own if the others have only seen that a rank is gone, which may be this one, or
    * another one with the same cause.
    */
   public RuntimeException of(RuntimeException cause) {
@@ -131,7 +131,7 @@ public final class SetUpFailure implements MonitoredGroup {
   }
 
   /**
-   * Creates the exception of a rank that learns that the ranks of a new group gave different lists.
+   * Creates the exception of a rank that finds that the ranks of a new group gave different lists.
    */
   public static CollectiveException ofLists(String text, FailureInfo info) {
     return new CollectiveException(OpType.SUBGROUP.label() + " failed: " + text, info, null);

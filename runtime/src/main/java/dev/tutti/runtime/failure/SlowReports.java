@@ -36,7 +36,7 @@ public final class SlowReports {
    * @param op the operation that waits
    * @param elapsed how long it has waited
    * @param others how many other messages wait as well
-   * @param isWaiting tells whether the operation still waits
+   * @param isWaiting returns whether the operation still waits
    */
   public void report(Pending op, Duration elapsed, int others, BooleanSupplier isWaiting) {
     Question question =

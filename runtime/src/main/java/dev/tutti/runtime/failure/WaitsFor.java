@@ -22,13 +22,13 @@ import org.jspecify.annotations.Nullable;
  */
 final class WaitsFor {
   /*
-   * Every rank that is alive publishes its progress when it learns of the failure. Only what this
+   * Every rank that is alive publishes its progress when it is notified of the failure. Only what this
    * progress proves counts against a rank: that it does not answer, that it has not come to the
    * collective, that it closed the group, or that it does nothing while a peer waits for its
    * message. A rank that itself waits for a message passes the question on to the rank it waits
    * for, and one that waits in a collective to the ranks that have not reached it. What holds a
-   * rank in an earlier collective than the one that failed is thus the cause. Nor is a rank blamed
-   * that never joined through this store, such as a rank of PyTorch: it cannot know of the
+   * rank in an earlier collective than the one that failed is thus the cause. A rank that did
+   * not join through this store, such as a rank of PyTorch, is never blamed: it cannot see the
    * question. If the ranks made different calls, the text says what each called, and the odd one
    * out is blamed.
    *
@@ -37,8 +37,8 @@ final class WaitsFor {
    * on its way alone, and no rank off it holds up the finding.
    */
   private static final String SENDS_FIRST =
-      "; a send waits for its recv, so if all ranks send first, all wait: call recv first,"
-          + " withAsync(), or batch both";
+      "; a send waits for its recv: if all ranks send first, all are blocked; post a recv first,"
+          + " send with withAsync(), or use batch()";
 
   private static final int MOST_LINKS = 4;
 
@@ -301,6 +301,6 @@ final class WaitsFor {
     return new Diagnosis(
         -1,
         PeerLateException.ranks(ranks)
-            + " cannot be asked, having never joined through this store");
+            + " did not join through this store, so they cannot be asked");
   }
 }

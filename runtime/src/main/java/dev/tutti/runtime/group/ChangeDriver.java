@@ -25,7 +25,7 @@ import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
-/** Does what a {@link ChangeState} wants done in the store, on the caller's thread. */
+/** Carries out the outputs of a {@link ChangeState} in the store, on the caller's thread. */
 final class ChangeDriver {
   /** How long to wait for members before looking into the log again. */
   private static final long LOOK_NANOS = TimeUnit.MILLISECONDS.toNanos(20);
@@ -45,7 +45,7 @@ final class ChangeDriver {
    *
    * @param store the store of the job
    * @param time the clock of the state
-   * @param self the number of this process, or the name of one that wants to join
+   * @param self the number of this process, or the name of one that requests to join
    */
   ChangeDriver(Store store, Time time, ChangeState state, String self) {
     this.store = store;

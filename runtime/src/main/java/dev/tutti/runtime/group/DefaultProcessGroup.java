@@ -61,7 +61,7 @@ final class DefaultProcessGroup implements ProcessGroup {
   /**
    * Creates a group that is a part of another group.
    *
-   * @param whenClosed told when the group is closed, whatever closes it
+   * @param whenClosed notified when the group is closed, whatever closes it
    */
   DefaultProcessGroup(Group group, Job job, Consumer<DefaultProcessGroup> whenClosed) {
     this.group = group;

@@ -63,7 +63,10 @@ final class Generations {
     }
   }
 
-  /** Waits until no member is in an operation any more, or the ranks know why the group failed. */
+  /**
+   * Waits until no member is in an operation any more, or the ranks have agreed why the group
+   * failed.
+   */
   private static void endOperations(Group group, Runnable barrier) {
     if (!group.failures.isFailing()) {
       try {

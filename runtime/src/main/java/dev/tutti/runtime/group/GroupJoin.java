@@ -48,7 +48,7 @@ final class GroupJoin {
   }
 
   /**
-   * Joins a job, and waits until its members ask for this process.
+   * Joins a job, and waits until its members accept this process.
    *
    * @throws RendezvousException if they do not in time
    */

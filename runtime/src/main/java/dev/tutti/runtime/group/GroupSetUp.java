@@ -109,7 +109,7 @@ final class GroupSetUp {
       closeAll();
       try {
         if (parent != null && parent.failures.isFailing()) {
-          // The others learn of that failure, not of this one, which follows from it.
+          // The others are notified of that failure, not of this one, which follows from it.
           throw e;
         }
         RuntimeException told =

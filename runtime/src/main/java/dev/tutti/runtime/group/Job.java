@@ -155,7 +155,7 @@ final class Job {
     }
   }
 
-  /** Takes part in c10d's barrier after set-up, if the setting asks for it. */
+  /** Takes part in c10d's barrier after set-up, if the setting is on. */
   void initBarrier(Group group) {
     if (!settings.get(RuntimeSettings.INIT_BARRIER)) {
       return;

@@ -42,7 +42,7 @@ record JobDebug(
   private static final System.Logger LOG = System.getLogger(JobDebug.class.getName());
 
   /**
-   * Starts a server if the settings ask for one; null if they do not, or if the server cannot be
+   * Starts a server if the settings enable one; null if they do not, or if the server cannot be
    * started, which is logged.
    *
    * @param time by which requests wait for each other

@@ -123,7 +123,7 @@ final class OperationRunner {
   /**
    * Runs a collective on this thread, which has the turn unless the queue has stopped.
    *
-   * @param callerTells whether the caller tells listeners of the end
+   * @param callerTells whether the caller notifies listeners of the end
    */
   private void runWithTurn(
       GroupOperation op,
@@ -170,7 +170,7 @@ final class OperationRunner {
   }
 
   /**
-   * Refuses a wait that could never end: that of a listener which is being told of an earlier
+   * Refuses a wait that could never end: that of a listener which is being notified of an earlier
    * operation.
    */
   private void refuseSelfWait(OpType type) {

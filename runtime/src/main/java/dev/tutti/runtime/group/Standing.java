@@ -41,7 +41,7 @@ final class Standing {
   }
 
   /**
-   * Waits until this rank has made the call that the others found not to match, so that they learn
+   * Waits until this rank has made the call that the others found not to match, so that they know
    * what each rank called.
    */
   void awaitCall(FailureEvent event, long limitNanos) {
@@ -59,7 +59,8 @@ final class Standing {
     try {
       return step.get();
     } finally {
-      // If the group has failed in the meantime, the others are told which call this rank was in.
+      // If the group has failed in the meantime, the others are notified which call this rank was
+      // in.
       if (!group.failures.isFailing()) {
         joining = "";
       }

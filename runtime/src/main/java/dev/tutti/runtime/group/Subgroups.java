@@ -82,7 +82,7 @@ final class Subgroups {
     }
   }
 
-  /** Returns whether a backend knows of ranks that do not answer through the store. */
+  /** Returns whether a backend has ranks that do not answer through the store. */
   private boolean hasForeignRanks() {
     return group.backends.values().stream().anyMatch(bound -> bound.backend().hasForeignRanks());
   }

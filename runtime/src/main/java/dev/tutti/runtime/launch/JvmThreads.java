@@ -103,7 +103,7 @@ public final class JvmThreads {
     return -1;
   }
 
-  /** Returns the flags that this JVM lacks; none if it does not know them. */
+  /** Returns the flags that this JVM lacks; none if it does not report them. */
   static List<String> missing() {
     try {
       return areOnCommandLine() ? List.of() : Options.missing();
@@ -112,7 +112,9 @@ public final class JvmThreads {
     }
   }
 
-  /** Returns whether both are on the command line, which is faster to read than to ask the JVM. */
+  /**
+   * Returns whether both are on the command line, which is faster to read than to query the JVM.
+   */
   private static boolean areOnCommandLine() {
     try {
       String line = Files.readString(COMMAND_LINE, ISO_8859_1);

@@ -5,7 +5,7 @@ import java.util.Optional;
 
 /**
  * Pods of an indexed Kubernetes job, including one in a JobSet: {@code JOB_COMPLETION_INDEX} is the
- * rank. The cluster does not tell a pod how many pods there are, so the manifest sets {@code
+ * rank. The cluster does not pass a pod the number of pods, so the manifest sets {@code
  * WORLD_SIZE}. Rank 0 is the pod with index 0, which has a host name if the job has a headless
  * service: the manifest gives that name in {@code MASTER_ADDR}, or the name of the service in
  * {@code TUTTI_HEADLESS_SERVICE}.

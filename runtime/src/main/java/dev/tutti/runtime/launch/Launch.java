@@ -4,7 +4,7 @@ import java.util.Map;
 import java.util.stream.Collectors;
 
 /**
- * What a launcher tells this process.
+ * What a launcher passes this process.
  *
  * @param launcher the launcher's name in messages
  * @param rank this rank

@@ -1,5 +1,5 @@
 /**
- * What launchers tell a process about its rank through the environment, with one class for each
+ * What launchers pass a process about its rank through the environment, with one class for each
  * launcher.
  */
 @NullMarked

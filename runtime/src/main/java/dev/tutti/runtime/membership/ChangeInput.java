@@ -4,7 +4,7 @@ import java.util.Map;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
-/** What a {@link ChangeState} learns. */
+/** The inputs of a {@link ChangeState}. */
 public sealed interface ChangeInput {
   /**
    * An entry of the log.
@@ -30,7 +30,7 @@ public sealed interface ChangeInput {
    *
    * @param change the change
    * @param members what the ready members say, by their numbers
-   * @param names the names of the ready ones that want to join
+   * @param names the names of the ready ones that request to join
    * @param left the members that have left the job
    */
   record Collected(long change, Map<Integer, Ready> members, Set<String> names, Set<Integer> left)

@@ -2,7 +2,7 @@ package dev.tutti.runtime.membership;
 
 import java.util.List;
 
-/** What a {@link ChangeState} wants done. */
+/** The outputs of a {@link ChangeState}. */
 public sealed interface ChangeOutput {
   /**
    * Append an entry to the log, if its place is still free.
@@ -20,7 +20,7 @@ public sealed interface ChangeOutput {
    *
    * @param change the change
    * @param members the members to wait for
-   * @param names the names of those that want to join, to wait for
+   * @param names the names of those that request to join, to wait for
    * @param limitNanos when not to wait any longer
    */
   record Collect(long change, List<Integer> members, List<String> names, long limitNanos)

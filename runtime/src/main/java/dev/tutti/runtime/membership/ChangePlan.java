@@ -31,7 +31,7 @@ public record ChangePlan(SortedMap<Integer, String> leftOut, List<String> joined
    * @param ready what the ready ones say, by their numbers
    * @param gone the members that are known to be gone
    * @param waiting the names of those that are ready to join, in the order in which they came
-   * @param rules what the change asks for
+   * @param rules what the change requires
    */
   static ChangePlan choose(
       Collection<Integer> members,

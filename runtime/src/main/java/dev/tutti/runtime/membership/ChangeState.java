@@ -10,10 +10,10 @@ import java.util.TreeSet;
 import java.util.function.LongConsumer;
 import org.jspecify.annotations.Nullable;
 
-/** What a process knows of a change in which it takes part, and what it does next. */
+/** The state of a change in which a process takes part, and what it does next. */
 public final class ChangeState {
   /*
-   * A member, and a process that wants to join:
+   * A member, and a process that requests to join:
    *
    *   no change ──Change read, or appended──▶ ready ──Generation with me──▶ Enter
    *      ▲                                    │  │ └──Generation without me──▶ Expel
@@ -29,7 +29,7 @@ public final class ChangeState {
    * members that are ready go on alone, if they are enough; else the change is given up.
    *
    * The state has no clock, no thread, no lock, no random number and no hash order. What it appends
-   * follows from what it has read, so it need not know whether an entry that the store did not
+   * follows from what it has read, so it makes no difference whether an entry that the store did not
    * answer is in the log: it reads on, and tries again.
    */
   private final Membership membership;
@@ -59,7 +59,7 @@ public final class ChangeState {
    * @param number the number of this process; -1 if it is not a member yet
    * @param name the name of this process; empty if it is a member
    * @param base the generation that this process is in
-   * @param rules what it asks for; of a process that wants to join, only the time counts
+   * @param rules what it requires; of a process that requests to join, only the time counts
    * @param ready what it says of others once it is ready
    * @param answerNanos how long to wait for an answer
    */

@@ -30,11 +30,11 @@ public final class Membership {
   private MembershipEntry.@Nullable Change change;
   private String whyAbandoned = "";
 
-  /** Creates what a process knows that has read nothing of the log and no number of ranks. */
+  /** Creates the state of a process that has read nothing of the log and no number of ranks. */
   public Membership() {}
 
   /**
-   * Creates what a member of generation 0 knows.
+   * Creates the state of a member of generation 0.
    *
    * @param size the number of its members
    */
@@ -180,7 +180,7 @@ public final class Membership {
     return open;
   }
 
-  /** Returns what the open change asks for. */
+  /** Returns what the open change requires. */
   MembershipEntry.@Nullable Change change() {
     return change;
   }

@@ -10,7 +10,7 @@ import org.jspecify.annotations.Nullable;
 /** An entry of the log of a job that decides who is a member. */
 public sealed interface MembershipEntry {
   /*
-   * The first byte is a mark that readers of failures skip; a letter tells the kinds apart. Texts
+   * The first byte is a mark that readers of failures skip; a letter distinguishes the kinds. Texts
    * that may contain anything come last.
    */
 
@@ -42,12 +42,12 @@ public sealed interface MembershipEntry {
   }
 
   /**
-   * A member wants a change.
+   * A member requests a change.
    *
    * @param base the generation that is to change
    * @param by the member
    * @param first how many members generation 0 has
-   * @param rules what the change asks for
+   * @param rules what the change requires
    */
   record Change(long base, int by, int first, Rules rules) implements MembershipEntry {
     @Override

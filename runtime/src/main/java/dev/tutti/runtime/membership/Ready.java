@@ -9,7 +9,7 @@ import java.util.stream.Collectors;
 /**
  * What a member says that is ready for a change.
  *
- * @param lost the members that it knows to be lost
+ * @param lost the members that it has found lost
  * @param unreached the members to which it cannot connect
  */
 public record Ready(SortedSet<Integer> lost, SortedSet<Integer> unreached) {

@@ -1,13 +1,13 @@
 package dev.tutti.runtime.membership;
 
 /**
- * What a change asks for.
+ * The requirements of a change.
  *
  * @param fewest the least number of members afterwards
  * @param most the largest number of members afterwards
  * @param joiners the least number of members that join
  * @param mostJoiners the largest number of members that join
- * @param withinNanos how long members wait for each other once they know of the change
+ * @param withinNanos how long members wait for each other once they have read the change
  */
 public record Rules(int fewest, int most, int joiners, int mostJoiners, long withinNanos) {
   /** Checks the numbers. */

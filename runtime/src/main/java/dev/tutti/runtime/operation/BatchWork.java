@@ -95,8 +95,8 @@ public final class BatchWork implements Work {
   }
 
   /**
-   * Applies a step, which tells whether a work ended, to all works; then, if all have ended, throws
-   * the first exception thrown by any of them. An interrupt stops this at once.
+   * Applies a step, which returns whether a work ended, to all works; then, if all have ended,
+   * throws the first exception thrown by any of them. An interrupt stops this at once.
    */
   private boolean allEnd(Predicate<Work> step) {
     RuntimeException first = null;

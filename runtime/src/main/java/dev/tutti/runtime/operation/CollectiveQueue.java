@@ -23,7 +23,7 @@ public final class CollectiveQueue {
    * caller then enters and leaves with one compare-and-set each, which on entry also yields the
    * number. Everything else first shuts the gate, under "lock", and opens it again when the queue
    * is empty. A caller that finds the gate shut takes the lock. This includes the caller that
-   * entered while the gate was open, so that waiting threads learn that it leaves.
+   * entered while the gate was open, so that waiting threads are notified that it leaves.
    *
    * Under the lock at most one thread runs: the caller of INLINE, or the thread that is "owner",
    * which is a caller or the worker. An operation gets its number and its place in the order
@@ -31,7 +31,7 @@ public final class CollectiveQueue {
    * number that is taken back is followed by those of queued operations only, which move up.
    *
    * An operation may be queued on hold: it has its number and its place, but the worker does not
-   * run it until its issuer, which is telling listeners, releases it.
+   * run it until its issuer, which is notifying listeners, releases it.
    *
    * "work" wakes the worker, "free" wakes threads that wait for a turn or for idleness, and
    * "issued" those that wait for a number; while one of these waits, the gate is shut. The worker
@@ -334,7 +334,7 @@ public final class CollectiveQueue {
   /**
    * Waits, even if interrupted, until a number has been issued or will not be.
    *
-   * @param isRefused tells that it will not be; asked again after {@link #refused}
+   * @param isRefused returns whether it will not be; asked again after {@link #refused}
    * @param deadlineNanos the deadline, in terms of the queue's time
    */
   public void awaitIssued(long number, BooleanSupplier isRefused, long deadlineNanos) {

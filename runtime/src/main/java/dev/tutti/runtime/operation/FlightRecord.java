@@ -13,7 +13,7 @@ public final class FlightRecord {
   /** The version of the format, as PyTorch's tool reads it. */
   public static final String VERSION = "2.10";
 
-  /** The operations that have no name in c10d, or none that its tool knows. */
+  /** The operations that have no name in c10d, or none that its tool supports. */
   private static final Set<Object> UNKNOWN =
       Set.of(
           OpType.ALLOCATE_SYMMETRIC.label(),
@@ -110,7 +110,7 @@ public final class FlightRecord {
   }
 
   /**
-   * Returns the name that c10d gives an operation in its record; its tool knows no library other
+   * Returns the name that c10d gives an operation in its record; its tool supports no library other
    * than NCCL.
    *
    * @param rank this rank

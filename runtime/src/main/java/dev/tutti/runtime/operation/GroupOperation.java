@@ -43,7 +43,7 @@ public final class GroupOperation extends OperationState implements Work {
   /** The position in the flight record, for an operation that has one from its issue on. */
   public long flightPlace;
 
-  /** The trace for the JDK's Flight Recorder; null if no recording wants one. */
+  /** The trace for the JDK's Flight Recorder; null if no recording includes one. */
   public @Nullable OperationTrace trace;
 
   /**
@@ -97,11 +97,11 @@ public final class GroupOperation extends OperationState implements Work {
   }
 
   /**
-   * Arranges for listeners to be told of the end of this operation.
+   * Arranges for listeners to be notified of the end of this operation.
    *
    * @param newEvent the event that they received before
-   * @param newCallerTells whether the caller tells them, after {@link #takeEndForCaller}
-   * @return whether the operation has already ended, so that the caller of this method must tell
+   * @param newCallerTells whether the caller notifies them, after {@link #takeEndForCaller}
+   * @return whether the operation has already ended, so that the caller of this method must notify
    *     them
    */
   synchronized boolean tell(OpEvent newEvent, boolean newCallerTells) {
@@ -111,15 +111,15 @@ public final class GroupOperation extends OperationState implements Work {
   }
 
   /**
-   * Returns the event that listeners received before, if the caller is to tell them of the end now;
-   * if the operation has not ended, the thread that ends it tells them.
+   * Returns the event that listeners received before, if the caller is to notify them of the end
+   * now; if the operation has not ended, the thread that ends it notifies them.
    */
   synchronized @Nullable OpEvent takeEndForCaller() {
     boolean now = callerTells && isEnded();
     callerTells = false;
     OpEvent taken = now ? event : null;
     if (now) {
-      // The thread that ended it may not have checked yet whether to tell.
+      // The thread that ended it may not have checked yet whether to notify.
       event = null;
     }
     return taken;
@@ -346,8 +346,8 @@ public final class GroupOperation extends OperationState implements Work {
   }
 
   /**
-   * Returns how long the watchdog may wait before it polls the device again: if someone must learn
-   * of the end at once, an eighth of the time that the operation has taken, within limits.
+   * Returns how long the watchdog may wait before it polls the device again: if a caller must be
+   * notified of the end at once, an eighth of the time that the operation has taken, within limits.
    */
   long pollNanos(long nowNanos) {
     return isFollowed()

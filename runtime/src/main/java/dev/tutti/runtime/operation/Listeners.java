@@ -52,7 +52,7 @@ public final class Listeners implements AutoCloseable {
   }
 
   /**
-   * Tells listeners about an operation that was issued, on this thread.
+   * Notifies listeners of an operation that was issued, on this thread.
    *
    * @param callerTells whether its caller will call {@link #afterForCaller}
    */
@@ -78,7 +78,7 @@ public final class Listeners implements AutoCloseable {
     }
   }
 
-  /** Tells listeners about the end of an operation if its caller is to do so, on this thread. */
+  /** Notifies listeners of the end of an operation if its caller is to do so, on this thread. */
   public void afterForCaller(GroupOperation op) {
     OpEvent event = op.takeEndForCaller();
     if (event != null) {
@@ -92,13 +92,13 @@ public final class Listeners implements AutoCloseable {
     call(listener -> listener.after(event, outcome));
   }
 
-  /** Tells listeners about the end of an operation, on the listeners' thread. */
+  /** Notifies listeners of the end of an operation, on the listeners' thread. */
   public void afterLater(
       OpEvent event, GroupOperation op, WorkState state, @Nullable TuttiException failure) {
     thread.add(() -> after(event, op, state, failure));
   }
 
-  /** Tells listeners about the end of the group, on the listeners' thread. */
+  /** Notifies listeners of the end of the group, on the listeners' thread. */
   public void failed(TuttiException cause) {
     if (!listeners.isEmpty()) {
       thread.add(() -> call(listener -> listener.failed(cause)));

@@ -37,7 +37,7 @@ public interface OperationOwner {
   /**
    * Handles the end of an operation that is used once, on whichever thread ended it.
    *
-   * @param toTell the event that listeners received before, if they are to be told of the end
+   * @param toTell the event that listeners received before, if they are to be notified of the end
    */
   void ended(
       GroupOperation op, WorkState state, @Nullable TuttiException cause, @Nullable OpEvent toTell);

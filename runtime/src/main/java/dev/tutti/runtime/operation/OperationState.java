@@ -28,7 +28,7 @@ public abstract class OperationState implements Operation {
    *
    * A failure ends the operation in two steps. fail() sets "reported", which for the backend is the
    * end: isDone() is true, parkUntilDone() returns, and a later complete() does nothing. The state
-   * becomes final when the group knows the first failure of all ranks, and with it what to throw.
+   * becomes final when the group has the first failure of all ranks, and with it what to throw.
    *
    * An instance may be issued again once it has ended; the group does this with the one that it
    * keeps for synchronous calls on the caller's thread, which is never handed out. Reading the
@@ -317,7 +317,7 @@ public abstract class OperationState implements Operation {
     }
   }
 
-  /** Returns whether someone must learn of the end at once. */
+  /** Returns whether a caller is waiting to be notified of completion. */
   boolean isFollowed() {
     return false;
   }

@@ -17,7 +17,7 @@ import org.jspecify.annotations.Nullable;
 public final class PendingOperations {
   /*
    * An operation is added after it was issued, so that a thread that finds it here finds its
-   * deadline; then the watchdog is told to expect that deadline.
+   * deadline; then the watchdog is set to expect that deadline.
    *
    * The operation that the group reuses for calls on their callers' threads is always here, and
    * pending while its state says so. It may be reissued while the watchdog looks at it, so what the
@@ -25,7 +25,7 @@ public final class PendingOperations {
    * as that operation is not timed, its wait counts from when the watchdog first saw it.
    *
    * An operation that a thread executes gets a longer grace period: its backend keeps the deadline
-   * itself and knows better what is missing.
+   * itself and can say better what is missing.
    */
   private static final long GRACE_NANOS = TimeUnit.MILLISECONDS.toNanos(50);
   private static final long BACKEND_GRACE_NANOS = TimeUnit.MILLISECONDS.toNanos(500);
@@ -50,7 +50,7 @@ public final class PendingOperations {
   /**
    * Creates an empty set of operations.
    *
-   * @param slowNanos how long an operation waits before its owner is told; 0 means never
+   * @param slowNanos how long an operation waits before its owner is notified; 0 means never
    */
   public PendingOperations(OperationOwner owner, Collection<Backend> backends, long slowNanos) {
     this.owner = owner;

@@ -12,8 +12,8 @@ import java.util.TreeMap;
 import java.util.stream.Collectors;
 
 /**
- * Where a rank stands in a group, as it tells the others after a time-out and when it closes the
- * group.
+ * Where a rank stands in a group, as it writes it for the others after a time-out and when it
+ * closes the group.
  *
  * @param closed whether the rank closed the group without a failure
  * @param issued the number of its last collective, starting at 1
@@ -160,7 +160,7 @@ public record RankProgress(
         List.of());
   }
 
-  /** Creates the progress of a rank that closed the group, and has told no more. */
+  /** Creates the progress of a rank that closed the group, and has written no more. */
   public static RankProgress ofClosed() {
     return new RankProgress(
         true, 0, "", "", "", Map.of(), Map.of(), List.of(), List.of(), List.of());
@@ -223,8 +223,8 @@ public record RankProgress(
   }
 
   /**
-   * Describes why the rank has come no further, to be appended to where it stands; empty if its
-   * last call was accepted.
+   * Returns why the rank is stuck, as a suffix to its position; empty if its last call was
+   * accepted.
    */
   public String afterRefusal() {
     return refusal.isEmpty() ? "" : "; its last call was refused: " + refusal;

@@ -25,7 +25,7 @@ final class SlowOperations {
   private Map<Key, Long> told = Map.of();
   private long lookAt;
 
-  /** A listener that is told of operations that wait for a long time; must not block. */
+  /** A listener that is notified of operations that wait for a long time; must not block. */
   interface Listener {
     /**
      * Called for one such operation.

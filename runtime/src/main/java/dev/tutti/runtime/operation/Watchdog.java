@@ -18,7 +18,7 @@ public final class Watchdog {
    * group starts a new thread, under this object's monitor. It ends for no other reason, because
    * the deadlines of all groups depend on it.
    *
-   * How late the thread is tells how long the process did not run. That time is added up in
+   * How late the thread is shows how long the process did not run. That time is added up in
    * "lostNanos", before "wakeAt" moves on, so that runningNanos() never counts it as time in which
    * the process ran; for a moment it may be subtracted twice.
    */
@@ -34,7 +34,7 @@ public final class Watchdog {
 
   private static final long RETRY_NANOS = 100_000_000;
 
-  /** More than a busy machine delays a thread. */
+  /** Longer than even an overloaded machine delays a thread. */
   private static final long STANDSTILL_NANOS = 2_500_000_000L;
 
   /** Less than this does not matter to anyone who waits for answers. */

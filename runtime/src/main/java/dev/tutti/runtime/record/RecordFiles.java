@@ -24,7 +24,7 @@ public final class RecordFiles {
    *
    * @param prefix the prefix of the pickle's path, before the rank
    * @param rank the rank of the process
-   * @param forTorch the part of the record that PyTorch's tool knows
+   * @param forTorch the part of the record that PyTorch's tool reads
    * @param record the whole record
    * @return the files
    */

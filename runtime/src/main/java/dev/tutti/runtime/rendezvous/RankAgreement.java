@@ -19,7 +19,7 @@ public final class RankAgreement {
   /*
    * The first rank to come publishes its call by compare-and-set, whose result shows the others
    * what is there. This costs one round trip for each rank, and no rank waits. A rank that gave
-   * another list reports a failure of the new group. The ranks that agreed on a list learn of it
+   * another list reports a failure of the new group. The ranks that agreed on a list are notified
    * through that failure while they wait in its set-up, or when they already have the group. A rank
    * that called another method fails the group that is divided, since the others may wait in that
    * method for this rank. The value is "RANK INDEX CALL": the rank that published it, that rank's

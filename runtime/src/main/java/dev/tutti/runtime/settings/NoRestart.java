@@ -9,9 +9,9 @@ import java.nio.file.Files;
 import java.nio.file.InvalidPathException;
 import java.nio.file.Path;
 
-/** Tells the launcher that restarting this rank is pointless. */
+/** Notifies the launcher that restarting this rank is pointless. */
 public final class NoRestart {
-  /** The name of the file whose presence tells the launcher so. */
+  /** The name of the file whose presence notifies the launcher. */
   public static final Setting<String> SETTING =
       Setting.text(
           "TUTTI_X_NO_RESTART",
@@ -33,7 +33,7 @@ public final class NoRestart {
     } catch (FileAlreadyExistsException e) {
       // Another group of this rank has already created it.
     } catch (IOException | InvalidPathException e) {
-      LOG.log(Level.DEBUG, "cannot tell the launcher not to restart this rank", e);
+      LOG.log(Level.DEBUG, "cannot ask the launcher not to restart this rank", e);
     }
   }
 }

@@ -11,7 +11,7 @@ import java.util.TreeSet;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
-/** Knows the names of settings, and finds names that look like a setting but are none. */
+/** Holds the names of settings, and finds names that look like a setting but are none. */
 public final class SettingNames {
   private static final String PREFIX = "TUTTI_";
 

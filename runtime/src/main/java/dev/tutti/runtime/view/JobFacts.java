@@ -17,7 +17,7 @@ import org.jspecify.annotations.Nullable;
  * @param records the operations and pauses
  * @param standings where each rank stands that answers or left a record
  * @param silent why the other ranks say nothing
- * @param failure why the job failed, as its ranks told each other, or null
+ * @param failure why the job failed, as its ranks wrote it, or null
  * @param lags which ranks come last
  * @param replay the failures in the records, judged again
  */

@@ -17,7 +17,7 @@ import java.util.stream.Collectors;
  * @param groups the ranks of each group, in their order in the group
  * @param operations the operations of each rank that left a record, oldest first
  * @param pauses the pauses of the ranks' JVMs
- * @param notes what to tell the user about the files
+ * @param notes what to say to the user about the files
  * @param failures the failure of each failed group, by rank
  * @param taken when each record was taken
  */

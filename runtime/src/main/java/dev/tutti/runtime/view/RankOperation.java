@@ -33,7 +33,7 @@ public record RankOperation(
     long startNanos,
     long endNanos,
     boolean isOfTorch) {
-  /** Returns what tells this operation from others. */
+  /** Returns what distinguishes this operation from others. */
   public List<Object> key() {
     return List.of(rank, group, isMessage(), call.sequence());
   }

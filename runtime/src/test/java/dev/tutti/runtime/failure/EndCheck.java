@@ -28,7 +28,7 @@ record EndCheck(JobModel model) {
         continue;
       }
       int blamed = verdict.failedRank();
-      // A rank that is cut off cannot know that it is, and takes the model.server for silent.
+      // A rank that is cut off cannot detect that it is, and takes the model.server for silent.
       boolean mayBlame = model.isFaulty(blamed) || (rank.isCutOff && blamed == model.server);
       JobModel.require(blamed < 0 || mayBlame, "rank " + r + " blames " + verdict);
       FailureEvent event = verdict.event();
@@ -63,7 +63,7 @@ record EndCheck(JobModel model) {
     }
   }
 
-  /** Returns the rank whose call all others can tell from their own, or -1. */
+  /** Returns the rank whose call all others can distinguish from their own, or -1. */
   private int soleOddRank() {
     List<@Nullable Said> said = Arrays.asList(model.published);
     int odd = said.indexOf(Said.CALLED_OTHER);

@@ -346,8 +346,8 @@ class EvidenceTest {
         .isEqualTo(
             "no data; rank 1 did not receive in time; it waits in send #1 to rank 2, tag 0, rank 2"
                 + " did not receive in time; it waits in send #1 to rank 0, tag 0; a send waits for"
-                + " its recv, so if all ranks send first, all wait: call recv first, withAsync(),"
-                + " or batch both");
+                + " its recv: if all ranks send first, all are blocked; post a recv first,"
+                + " send with withAsync(), or use batch()");
   }
 
   @Test

@@ -25,7 +25,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Tests which ranks learn of failures when connections to the store are lost. */
+/** Tests which ranks are notified of failures when connections to the store are lost. */
 @Timeout(300)
 class JobMonitorTest {
   private static final AnswerTimes TIMES = new AnswerTimes(Duration.ofSeconds(1));

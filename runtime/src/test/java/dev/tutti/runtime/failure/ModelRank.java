@@ -43,7 +43,7 @@ final class ModelRank implements Cloneable {
   @Nullable Evidence settled;
   @Nullable AgreedFailure verdict;
 
-  /** The hash of all this; 0 until somebody asks for it. */
+  /** The hash of all this; 0 until it is needed. */
   private long hash;
 
   ModelRank(KnownSteps.Stepped known) {

@@ -23,9 +23,9 @@ final class PossibleActions {
   }
 
   /**
-   * Returns what may happen next. What one rank learns does not depend on what the others do next,
-   * nor they on it, so that if a rank can learn something, only its own actions are returned: the
-   * other orders lead to the same states.
+   * Returns what may happen next. What one rank receives does not depend on what the others do
+   * next, nor they on it, so that if a rank can receive something, only its own actions are
+   * returned: the other orders lead to the same states.
    */
   List<Action> all() {
     List<Action> next = new ArrayList<>();

@@ -5,7 +5,7 @@ import java.util.List;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
-/** Hashes states of a {@link JobModel} to 64 bits, to tell them apart. */
+/** Hashes states of a {@link JobModel} to 64 bits, to distinguish them. */
 final class StateHash implements JobState.Sink {
   private long hash = 1;
 

@@ -230,7 +230,7 @@ class GroupTest {
       assertThat(failure)
           .hasMessageContaining("rank 1 has not called it (it has called no collective so far)");
     }
-    // The time of one may end while it learns that the time of the other has ended.
+    // The time of one may end while it finds that the time of the other has ended.
     assertThat(failures).hasAtLeastOneElementOfType(CollectiveTimeoutException.class);
     assertThat(failures.get(1)).isInstanceOf(PeerFailedException.class);
     assertThat(((CollectiveException) failures.get(1)).failedRank()).hasValue(1);

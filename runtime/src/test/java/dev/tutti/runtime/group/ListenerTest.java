@@ -233,7 +233,7 @@ class ListenerTest {
       provider.recv = (op, to, peer) -> Thread.ofPlatform().daemon().start(op::complete);
       group.addListener(after(last::countDown));
       group.recv(tensor, 1, 0, CallOptions.ASYNC);
-      LocalWorld.until("the last is heard", () -> last.getCount() == 0);
+      LocalWorld.until("the last has arrived", () -> last.getCount() == 0);
     }
     assertThat(ends).hasValue(receives + 1);
   }

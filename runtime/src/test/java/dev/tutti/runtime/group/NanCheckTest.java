@@ -13,7 +13,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /**
- * Tests that an operation fails on the rank whose input contains a NaN, if the settings ask for the
+ * Tests that an operation fails on the rank whose input contains a NaN, if the settings enable the
  * check.
  */
 @Timeout(300)

@@ -15,9 +15,9 @@ import java.util.TreeSet;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The members of a job that change it, those that want to join, the log, and what they say in the
- * store. Each process has the real {@link ChangeState}; what is done for it are actions, each of
- * which may be the next.
+ * The members of a job that change it, those that request to join, the log, and what they say in
+ * the store. Each process has the real {@link ChangeState}; what is done for it are actions, each
+ * of which may be the next.
  */
 final class ChangeModel implements Model<ChangeModel.Action> {
   /*
@@ -37,7 +37,7 @@ final class ChangeModel implements Model<ChangeModel.Action> {
    * @param joiners how many processes want to join
    * @param faults how many faults may happen
    * @param rounds how often each process takes part in a change
-   * @param rules what the members ask for
+   * @param rules what the members require
    * @param hasWills whether the store may report the end of a process
    * @param isBlind whether entries are appended even if others came first, so that only the reading
    *     of the log keeps the processes together
@@ -88,7 +88,7 @@ final class ChangeModel implements Model<ChangeModel.Action> {
   private static final class Party {
     @Nullable ChangeState state;
 
-    /** What it knew of the log when it last entered a generation. */
+    /** What it had of the log when it last entered a generation. */
     Membership known;
 
     int number;
@@ -228,8 +228,8 @@ final class ChangeModel implements Model<ChangeModel.Action> {
   }
 
   /**
-   * Returns what may happen next. What a process learns does not depend on what the others do next,
-   * nor they on it, so that if it can learn something, only its own actions are returned.
+   * Returns what may happen next. What a process receives does not depend on what the others do
+   * next, nor they on it, so that if it can receive something, only its own actions are returned.
    */
   @Override
   public List<Action> actions() {
@@ -533,7 +533,7 @@ final class ChangeModel implements Model<ChangeModel.Action> {
       case ChangeOutput.Refuse _ ->
           require(
               process.number < 0 || last.generation() == process.generation,
-              who + " is told that nothing has changed");
+              who + " receives that nothing has changed");
       default -> throw new AssertionError(how);
     }
     if (!(how instanceof ChangeOutput.Expel)
@@ -550,7 +550,7 @@ final class ChangeModel implements Model<ChangeModel.Action> {
     }
   }
 
-  // What must hold, told from the log alone
+  // What must hold, by the log alone
 
   /** Returns all generations that count, the last one last. */
   private List<Chain> chain(int entries) {

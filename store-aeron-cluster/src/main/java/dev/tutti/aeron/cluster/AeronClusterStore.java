@@ -66,7 +66,7 @@ public final class AeronClusterStore extends RemoteStore {
         deadline -> new ClusterOpener(members, connect, options.timeout(), deadline).open());
   }
 
-  /** Returns the number of the current leader, as far as this process knows. */
+  /** Returns the number of the current leader, as far as is known to this process. */
   public int leader() {
     return link.leader();
   }

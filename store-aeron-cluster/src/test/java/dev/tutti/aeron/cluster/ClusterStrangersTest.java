@@ -305,7 +305,7 @@ class ClusterStrangersTest {
     return new Answer(in.getShort(6), in.getInt(8), in.getInt(20), in.getInt(24));
   }
 
-  /** Announces a stream, and tells whether the member says up to where it has read it. */
+  /** Announces a stream, and returns whether the member says up to where it has read it. */
   private boolean isRead(DatagramSocket socket, int session) {
     Answer answer = answer(socket, setup(session, 65_536));
     return answer.session == session && answer.isReadBeyond(-1);

@@ -16,7 +16,7 @@ import java.util.stream.IntStream;
  */
 final class MemberHosts implements AutoCloseable {
   /*
-   * Each end knows the hardware addresses of the others. To cut the way from one host to another,
+   * Each end has the hardware addresses of the others. To cut the way from one host to another,
    * the first is given a hardware address that nobody has: packets vanish, and no call fails.
    */
   private static final int PORT = 28_600;

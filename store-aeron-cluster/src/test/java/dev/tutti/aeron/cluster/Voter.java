@@ -97,7 +97,7 @@ final class Voter implements AutoCloseable {
   }
 
   /**
-   * Sends the message unless nobody listens yet: the first member repeats what it has not heard.
+   * Sends the message unless nobody listens yet: the first member repeats what was not answered.
    */
   private void offer(int length) {
     long _ = said.offer(message, 0, MessageHeaderEncoder.ENCODED_LENGTH + length);

@@ -9,7 +9,7 @@ import java.util.function.BooleanSupplier;
 import org.agrona.concurrent.AtomicBuffer;
 import org.agrona.concurrent.status.CountersReader;
 
-/** A word in shared memory through which a thread that goes to sleep asks to be woken. */
+/** A word in shared memory through which a thread that goes to sleep requests a wake-up. */
 public final class Doorbell {
   /*
    * A thread that goes to sleep arms the bell, checks once more for messages, and then sleeps in a
@@ -40,7 +40,7 @@ public final class Doorbell {
    *
    * @param words the words, zero at the counter's position
    * @param number the number of the counter
-   * @param isUnmapped tells whether the words are no longer mapped
+   * @param isUnmapped returns whether the words are no longer mapped
    */
   Doorbell(AtomicBuffer words, int number, BooleanSupplier isUnmapped) {
     this.isUnmapped = isUnmapped;
@@ -56,8 +56,8 @@ public final class Doorbell {
   }
 
   /**
-   * Asks the driver for the word of a bell; returns the registration number by which its counter is
-   * found.
+   * Requests the word of a bell from the driver; returns the registration number by which its
+   * counter is found.
    */
   public static long beginToMake(Aeron aeron) {
     return aeron.asyncAddCounter(TYPE, LABEL);
@@ -93,7 +93,7 @@ public final class Doorbell {
     return !isUnmapped.getAsBoolean() && words.getLongVolatile(offset) != CANNOT_WAKE;
   }
 
-  /** Asks to be woken in {@link #sleep} when there is a message from now on. */
+  /** Requests a wake-up in {@link #sleep} when there is a message from now on. */
   public void arm() {
     set(SLEEPS);
   }

@@ -225,7 +225,7 @@ public final class EmbeddedDriver implements AutoCloseable {
    * Runs a task when a client of a driver ends by itself, as it does after a long pause.
    *
    * @param aeron the client
-   * @param closed tells whether the client's owner is closing it
+   * @param closed returns whether the client's owner is closing it
    * @param task the task, which runs on a thread of the client and must not wait
    * @throws io.aeron.exceptions.AeronException if the client has already ended
    */

@@ -163,7 +163,7 @@ public final class ServerAgent implements Runnable {
         } else if (!wait.staysAwake()) {
           sleep();
         }
-        hear();
+        readControls();
       }
       problem = failure;
     } catch (IOException | RuntimeException | Error e) {
@@ -193,9 +193,9 @@ public final class ServerAgent implements Runnable {
   }
 
   /** Reads from clients when notified. */
-  private void hear() throws IOException {
+  private void readControls() throws IOException {
     if (watch.isDue()) {
-      selector.selectNow(this::heard);
+      selector.selectNow(this::readControl);
       watch.goOn();
     }
     if (++turns % TURNS == 0) {
@@ -208,7 +208,7 @@ public final class ServerAgent implements Runnable {
     try {
       client.leave();
     } catch (RuntimeException | OutOfMemoryError e) {
-      log.warn(server + ": cannot tell a client that the server is stopping: " + e);
+      log.warn(server + ": cannot notify a client that the server is stopping: " + e);
     }
   }
 
@@ -265,10 +265,10 @@ public final class ServerAgent implements Runnable {
   }
 
   /** Handles a client that has ended, or says so. */
-  private void heard(SelectionKey key) {
+  private void readControl(SelectionKey key) {
     ServerClient client = (ServerClient) key.attachment();
     try {
-      if (!client.hears()) {
+      if (!client.readControl()) {
         drop(client, Level.DEBUG, "its process ended, or it closed the store");
       }
     } catch (MalformedMessageException e) {

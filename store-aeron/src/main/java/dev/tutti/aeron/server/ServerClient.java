@@ -27,7 +27,7 @@ import java.util.Map;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
-/** What the server knows about one client; used only by the server's thread. */
+/** The server's state of one client; used only by the server's thread. */
 public final class ServerClient extends Caller {
   /*
    * Replies for which there is no room wait here. The server does not read from a client with many
@@ -44,7 +44,7 @@ public final class ServerClient extends Caller {
   private final @Nullable Doorbell bell;
   private final FrameReader reader;
   private final Outbox outbox;
-  private final ByteBuffer heard = ByteBuffer.allocate(64);
+  private final ByteBuffer received = ByteBuffer.allocate(64);
   private @Nullable SocketChannel channel;
   private final Map<Long, Long> heldByCalls = new HashMap<>();
   private ServerMemory.Client memory = new ServerMemory(Long.MAX_VALUE, Time.SYSTEM).client();
@@ -135,11 +135,11 @@ public final class ServerClient extends Caller {
    * Reads what the client sends; returns false if the client closes, or at the end of the
    * connection.
    */
-  boolean hears() throws IOException {
-    int count = Objects.requireNonNull(channel).read(heard.clear());
+  boolean readControl() throws IOException {
+    int count = Objects.requireNonNull(channel).read(received.clear());
     for (int i = 0; i < count; i++) {
-      if (heard.get(i) != Handshake.GOODBYE) {
-        throw new MalformedMessageException("it sent an unknown byte: " + heard.get(i));
+      if (received.get(i) != Handshake.GOODBYE) {
+        throw new MalformedMessageException("it sent an unknown byte: " + received.get(i));
       }
       wills.clear();
     }
@@ -209,11 +209,11 @@ public final class ServerClient extends Caller {
     }
   }
 
-  /** Ends the session of a client that must learn that the server is closing. */
+  /** Ends the session of a client that must be notified that the server is closing. */
   void leave() {
     try {
       if (channel != null) {
-        channel.write(heard.clear().put((byte) Handshake.GOODBYE).flip());
+        channel.write(received.clear().put((byte) Handshake.GOODBYE).flip());
       }
     } catch (IOException e) {
       LOG.log(Level.DEBUG, "a client is gone", e);

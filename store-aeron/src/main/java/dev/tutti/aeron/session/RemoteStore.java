@@ -263,7 +263,7 @@ public abstract class RemoteStore implements Store, Wills {
       call.close();
       link.wake(call);
     }
-    // These calls still ask the server for their outcome, and others are about to be answered.
+    // These calls still request their outcome from the server, and others are about to be answered.
     long deadline = time.nanoTime() + CLOSE_NANOS;
     boolean _ =
         WaitStrategy.until(
@@ -347,8 +347,8 @@ public abstract class RemoteStore implements Store, Wills {
   }
 
   /**
-   * Asks the server for the state of a call that makes no progress; whatever has arrived is the
-   * outcome.
+   * Requests the state of a call from the server that makes no progress; whatever has arrived is
+   * the outcome.
    */
   private void giveUp(PendingCall call, boolean now) {
     boolean interrupted = Thread.currentThread().isInterrupted();

@@ -45,7 +45,7 @@ public final class Session implements StoreSession {
    * is some.
    *
    * The control connection also reveals that the server is gone: every call then fails, as it does
-   * if Aeron's client has ended itself after a long pause; the server learns of that in turn.
+   * if Aeron's client has ended itself after a long pause; the server is notified of that in turn.
    * Closing takes both locks before the shared memory is unmapped, since no thread may access it
    * afterwards.
    */
@@ -75,7 +75,7 @@ public final class Session implements StoreSession {
   private volatile long lastFrame = System.nanoTime();
   private volatile @Nullable String loss;
 
-  /** Whether the driver's client has ended, for a reason that the control connection may tell. */
+  /** Whether the driver's client has ended, for a reason that the control connection may give. */
   private volatile boolean isClientOver;
 
   private volatile boolean closed;

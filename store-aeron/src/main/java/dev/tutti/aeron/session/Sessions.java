@@ -16,7 +16,7 @@ import org.jspecify.annotations.Nullable;
 /** The sessions of this process with the servers of stores, which are opened on demand. */
 public final class Sessions<L extends StoreSession> {
   /*
-   * There is one lock per place: a thread that opens a session there delays only those that want
+   * There is one lock per place: a thread that opens a session there delays only those that need
    * the same one, until their own deadlines. A session counts its users itself and ends with the
    * last; a lost session is replaced for later users.
    */

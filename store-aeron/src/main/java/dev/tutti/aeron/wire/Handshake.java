@@ -13,7 +13,7 @@ public final class Handshake {
    *   client  MAGIC, VERSION, whether it has a token [nonce]
    *   server  MAGIC, VERSION, answer [nonce]
    *   client  [proof]
-   *   server  [answer, proof]                    nothing of the job is told before this
+   *   server  [answer, proof]                    nothing of the job is sent before this
    *   server  streams, session, bell, folder of its driver, its own folder and the proof there
    *   client  IPC and its bell; or UDP and where it listens
    *   server  READY; or FAILED and why
@@ -129,7 +129,7 @@ public final class Handshake {
     try {
       requireMagic(control, deadline);
     } catch (MalformedMessageException e) {
-      // Tells a client of another kind of store what it found.
+      // Sends a client of another kind of store what it found.
       control.putRaw(MAGIC);
       control.send();
       throw e;
@@ -160,7 +160,7 @@ public final class Handshake {
     }
   }
 
-  /** Tells the client its session. */
+  /** Sends the client its session. */
   public static void tell(Control control, Session session) throws IOException {
     control.putInt(session.requestStream());
     control.putInt(session.replyStream());

@@ -1,6 +1,6 @@
 package dev.tutti.aeron.wire;
 
-/** The names of the loggers, after the classes that programs know. */
+/** The names of the loggers, after the public classes. */
 public final class LogNames {
   public static final String CLIENT = "dev.tutti.aeron.AeronStore";
   public static final String SERVER = "dev.tutti.aeron.AeronStoreServer";

@@ -12,7 +12,7 @@ public final class Protocol {
    *   2  short  code: what is asked, or how it went
    *   4  int    bytes of the whole body
    *   8  long   number of the call, which the reply repeats
-   *  16  long   number of the session, which only its two ends know
+   *  16  long   number of the session, which only its two ends have
    *  24  ...    this frame's part of the body
    *
    * All numbers are little-endian; texts are UTF-8, preceded by an int with their length in bytes.

@@ -83,7 +83,7 @@ public record Timing(long leaseNanos) {
     return leaseNanos * 4;
   }
 
-  /** Returns the time without an answer after which a client of a cluster asks for one. */
+  /** Returns the time without an answer after which a client of a cluster requests one. */
   public long askNanos() {
     return leaseNanos / 2;
   }

@@ -34,7 +34,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Tests which clients the server's thread tells that it ends, and which it drops. */
+/** Tests which clients the server's thread notifies that it ends, and which it drops. */
 @Timeout(300)
 class ServerAgentTest {
   private static final int ENDED = -1;

@@ -101,7 +101,7 @@ class SessionTest {
     link.release();
   }
 
-  /** A server that reads what a link sends, when told to. */
+  /** A server that reads what a link sends, when asked to. */
   private final class Server implements AutoCloseable {
     final long deadline = System.nanoTime() + LIMIT.toNanos();
     final List<Integer> codes = new ArrayList<>();

@@ -153,7 +153,7 @@ final class FileLog {
     }
   }
 
-  /** Returns a key in the form in which its user knows it. */
+  /** Returns a key in its user's form. */
   static String userKey(String key) {
     String text = new String(key.getBytes(KeyText.BYTES), StandardCharsets.UTF_8);
     return text.startsWith("/") ? text.substring(1) : text;

@@ -18,7 +18,7 @@ final class FileMembers {
    * and this class does the same. A process that was killed stays counted, so a JVM also leaves a
    * record of its own under "tutti/member/", which PyTorch ignores: its boot id, its process id
    * namespace, its process id and its start time. No other process has the same values, so any
-   * process that opens the file on that host can tell whether that process still runs. The record
+   * process that opens the file on that host can determine whether that process still runs. The record
    * is deleted on close.
    *
    * A file with content is taken to belong to this run if
@@ -44,7 +44,7 @@ final class FileMembers {
    * @param path the file
    * @param worldSize the number of ranks; 0 if it is not known
    * @param recent how long ago the file of a run that is starting may have been changed
-   * @param time tells the time of day, and makes names
+   * @param time gives the time of day, and makes names
    */
   FileMembers(Path path, int worldSize, Duration recent, Time time) {
     this.path = path;
@@ -137,7 +137,7 @@ final class FileMembers {
       try {
         return Files.readString(BOOT).strip() + "," + Files.readSymbolicLink(NAME_SPACE);
       } catch (IOException | UnsupportedOperationException e) {
-        // On such a host, no one can tell whether a process runs.
+        // On such a host, nothing shows whether a process runs.
         return "unknown-" + name(time);
       }
     }

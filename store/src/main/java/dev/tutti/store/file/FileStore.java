@@ -38,10 +38,10 @@ public final class FileStore implements Store {
   /*
    * The handles of one store share the known content of the file, under one lock; a transaction
    * takes the file lock while it holds that lock. A waiting call releases the lock between looks,
-   * and looks again when its pause is over, when another call of this process has learned something
+   * and looks again when its pause is over, when another call of this process has read something
    * new, or when its handle is closed.
    *
-   * Keys that PyTorch does not know are kept apart from user keys by having no slash: a queue is a
+   * Keys that PyTorch does not have are kept apart from user keys by having no slash: a queue is a
    * record "first next" and one record per value, and a barrier is a record "round arrived size".
    */
   private static final Logger LOG = System.getLogger(FileStore.class.getName());
@@ -336,8 +336,8 @@ public final class FileStore implements Store {
   }
 
   /**
-   * Closes this handle; the last handle of this process tells the others, and deletes the file if
-   * all are done.
+   * Closes this handle; the last handle of this process notifies the others, and deletes the file
+   * if all are done.
    */
   @Override
   public void close() {

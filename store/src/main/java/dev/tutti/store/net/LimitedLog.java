@@ -56,7 +56,7 @@ public final class LimitedLog implements AutoCloseable {
     this.logger = logger;
     this.clock = clock;
     // Loads what needs files: classes, and the time zones of the JDK's loggers, which get none if
-    // they ask for the first time while no descriptor is free.
+    // they load for the first time while no descriptor is free.
     String time = ZonedDateTime.now(ZoneId.systemDefault()).toString();
     String _ = Printable.line(line(time + '\n', new Count(), 0));
   }

@@ -17,7 +17,7 @@ public final class TokenExchange {
    * The proofs cover both nonces, the two ranks and what the connection is for, so that no proof can
    * be used for another connection or direction. Neither side reads more than this.
    *
-   * Without a token the proofs are zeros and prove nothing. The exchange then tells the connecting
+   * Without a token the proofs are zeros and prove nothing. The exchange then shows the connecting
    * side that the accepting side has finished TLS, and so has accepted the certificate.
    */
   private static final String CONNECTOR = " connector 1";

@@ -16,8 +16,8 @@ public final class ServerMemory {
    * is more; all clients together a quarter; connections that send nothing take an eighth; keys and
    * values three eighths. The rest is left for the other parts of the process.
    *
-   * If all clients together hold too much, one is dropped: the one that has held most for longest,
-   * with the time counted up to a second. This spares both a client that is sending a large value
+   * If all clients together hold too much, the one with the largest product of bytes held and time
+   * held (at most one second) is dropped. This spares both a client that is sending a large value
    * at this moment and one that waits for many keys.
    */
   private static final long LARGEST = Store.MAX_VALUE_BYTES + (1L << 20);
@@ -46,7 +46,7 @@ public final class ServerMemory {
    * Creates limits for the heap of this process.
    *
    * @param encrypts whether connections are encrypted by TLS, and therefore take more memory
-   * @param clock tells for how long a client holds memory
+   * @param clock returns for how long a client holds memory
    */
   public ServerMemory(boolean encrypts, NanoClock clock) {
     this(Runtime.getRuntime().maxMemory(), CONNECTION_BYTES + (encrypts ? TLS_BYTES : 0), clock);

@@ -19,8 +19,8 @@ import org.jspecify.annotations.Nullable;
 /** Talks to a PyTorch server, within the limits of its protocol. */
 final class C10dDialect implements Dialect {
   /*
-   * There is no way to ask which queries beyond 13 a server knows, and a server that does not know
-   * a query drops the client. The first use of such a query is therefore tried on a connection of
+   * There is no way to request which queries beyond 13 a server supports, and a server that does
+   * not support a query drops the client. The first use of such a query is therefore tried on a connection of
    * its own, with a request that changes nothing, and the answer is kept. BARRIER is never used:
    * servers with and without it must serve the same ranks alike, and its effect after a time-out is
    * not specified.

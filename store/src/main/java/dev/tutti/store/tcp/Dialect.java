@@ -29,7 +29,7 @@ interface Dialect {
   int barrier(String key, int size, long nanos);
 
   /**
-   * Refuses queues if the server has none; asks the server at most once, and takes at most the
+   * Refuses queues if the server has none; queries the server at most once, and takes at most the
    * given time.
    */
   void requireQueues(long nanos);

@@ -8,8 +8,8 @@ abstract class RefusedException extends IOException {
   private static final long serialVersionUID = 1L;
 
   /**
-   * Whether the server only closed the connection, as a server that ends also does, and a proxy
-   * whose server has not started.
+   * Whether the server closed the connection without replying, as does a server that is shutting
+   * down or a proxy whose server is not up yet.
    */
   final boolean mayPass;
 

@@ -18,7 +18,7 @@ final class RemoteReads {
    *
    * PyTorch's event-loop server, however, takes every COMPARE_SET for a change and wakes the
    * waiters for the key. A rank of PyTorch that waits for an absent key then gets an empty value,
-   * and Gloo reads its peer's address from that and crashes. With such a server, a CHECK first asks
+   * and Gloo reads its peer's address from that and crashes. With such a server, a CHECK first queries
    * whether the key exists.
    *
    * Several such requests are sent in one write. Their number is limited, so that they fit in the

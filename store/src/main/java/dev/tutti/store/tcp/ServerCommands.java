@@ -58,8 +58,7 @@ final class ServerCommands {
   /**
    * Executes a complete request.
    *
-   * @throws ProtocolException if the request asks for something impossible; the client must be
-   *     closed
+   * @throws ProtocolException if the request is impossible; the client must be closed
    * @throws dev.tutti.StoreException if the data does not permit the request; the client must also
    *     be closed, since the protocol has no reply for this case
    */

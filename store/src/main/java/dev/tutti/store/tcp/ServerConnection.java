@@ -16,7 +16,7 @@ import java.util.ArrayList;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/** What the server knows about one client; used by the event loop only. */
+/** The server's state of one client; used by the event loop only. */
 final class ServerConnection {
   /** The maximum number of simultaneous waits of one client; PyTorch's clients have one. */
   static final int MAX_WAITS = 64;
@@ -114,7 +114,7 @@ final class ServerConnection {
     return !secured || !gate.isOpen() || !requests.isValidated();
   }
 
-  /** Continues the TLS handshake; tells whether it is complete. */
+  /** Continues the TLS handshake; returns whether it is complete. */
   boolean secure() throws IOException {
     TlsChannel handshaking = tls;
     secured = handshaking == null || handshaking.handshake();
@@ -128,7 +128,7 @@ final class ServerConnection {
     return tls != null && tls.hasBuffered();
   }
 
-  /** Sends what TLS has left to send; tells whether that was everything. */
+  /** Sends what TLS has left to send; returns whether that was everything. */
   boolean flushTls() throws IOException {
     return tls == null || tls.flush();
   }

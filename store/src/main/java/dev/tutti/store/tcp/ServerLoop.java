@@ -39,7 +39,7 @@ final class ServerLoop implements Runnable {
    * A client that does not read its replies is no longer read from once HIGH_WATER bytes wait for
    * it. Its unread requests stay in its socket.
    *
-   * The handshakes of TLS take time, and anybody can ask for one. Their steps wait in a queue, of
+   * The handshakes of TLS take time, and anybody can start one. Their steps wait in a queue, of
    * which each turn takes a few, after it has read the requests of other clients.
    *
    * If memory runs out, clients are dropped (MemoryRelief). Any other failure ends the server: first

@@ -148,7 +148,7 @@ final class TcpClient implements AutoCloseable {
     }
   }
 
-  /** Opens a main connection and asks for the server's capabilities. */
+  /** Opens a main connection and queries the server's capabilities. */
   private TcpConnection openMain(long deadline) throws IOException {
     TcpConnection connection = pool.open(deadline);
     try {
@@ -194,7 +194,7 @@ final class TcpClient implements AutoCloseable {
     }
   }
 
-  /** Returns whether the server knows Tutti's own queries. */
+  /** Returns whether the server supports Tutti's own queries. */
   boolean isTutti() {
     return capability.startsWith(Wire.CAPABILITY_VERSION + ' ');
   }
@@ -317,8 +317,8 @@ final class TcpClient implements AutoCloseable {
   }
 
   /**
-   * Finds out on a separate connection whether the server knows a query; a server that does not
-   * know it drops that connection.
+   * Finds out on a separate connection whether the server supports a query; a server that does not
+   * support it drops that connection.
    *
    * @param nanos the time-out; a server gets at least a second
    * @param request the query; must not change anything
@@ -430,7 +430,7 @@ final class TcpClient implements AutoCloseable {
   }
 
   /**
-   * Asks the server why it dropped the main connection; returns an empty text if it did not, or
+   * Queries the server why it dropped the main connection; returns an empty text if it did not, or
    * does not say so within a second.
    */
   private String refusal(IOException loss) {

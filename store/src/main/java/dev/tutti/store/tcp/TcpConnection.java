@@ -160,7 +160,7 @@ final class TcpConnection implements AutoCloseable {
     }
   }
 
-  /** Tells the server the reason, as far as the socket accepts it. */
+  /** Sends the server the reason, as far as the socket accepts it. */
   private static void sayGoodbye(TlsChannel secured) {
     try {
       secured.close();
@@ -181,7 +181,7 @@ final class TcpConnection implements AutoCloseable {
     asked = true;
   }
 
-  /** Sends as much as the socket accepts; tells whether that was everything. */
+  /** Sends as much as the socket accepts; returns whether that was everything. */
   private boolean flush() throws IOException {
     TlsChannel secured = tls;
     if (secured != null && !secured.flush()) {

@@ -58,7 +58,7 @@ public final class TcpStore implements Store {
     this(options, failedAttempt -> {});
   }
 
-  /** Does the same, and tells why attempts to reach the server fail. */
+  /** Does the same, and says why attempts to reach the server fail. */
   TcpStore(TcpStoreOptions options, Consumer<String> failedAttempts) {
     long deadline = Arguments.deadline(options.time(), Arguments.nanos(options.timeout()));
     TcpStoreServer started = options.server() ? new TcpStoreServer(options) : null;

@@ -25,7 +25,7 @@ final class TokenGate {
       return;
     }
     if (query == Wire.COMPARE_SET) {
-      // A Tutti client asks this first. It gets an answer that it can report to its user.
+      // A Tutti client sends this first. It gets an answer that it can report to its user.
       replies.putBytes(Wire.TOKEN_NEEDED.getBytes(StandardCharsets.US_ASCII));
     }
     throw new ProtocolException(

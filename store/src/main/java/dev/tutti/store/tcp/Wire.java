@@ -24,7 +24,7 @@ final class Wire {
    * bytes if there is none.
    *
    * A client with a token sends CHALLENGE and PROVE before anything else (TokenHandshake), even to
-   * a server that it knows nothing about: a PyTorch server drops the client for that. A server with
+   * an unknown server: a PyTorch server drops the client for that. A server with
    * a token drops a client that sends anything else first; it answers the capability question with
    * TOKEN_NEEDED before it does so.
    */
@@ -92,7 +92,7 @@ final class Wire {
    */
   static final int PROVE = 0x91;
 
-  /** The texts that are part of the client's and the server's proof, which thus differ. */
+  /** Labels that make the client's proof differ from the server's. */
   static final String CLIENT_PROOF = "tutti store client 1";
 
   static final String SERVER_PROOF = "tutti store server 1";

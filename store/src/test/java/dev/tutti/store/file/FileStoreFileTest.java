@@ -37,7 +37,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 
 /** Tests what a store file contains, and how a store handles the files it finds. */
 class FileStoreFileTest {
-  /** How a refusal tells the age of a file that was made 130 s old, perhaps a while ago. */
+  /** How a refusal gives the age of a file that was made 130 s old, perhaps a while ago. */
   private static final String AT_LEAST_130_S =
       "it was last changed (1[3-9]\\d|[2-9]\\d\\d|\\d{4,}) s";
 

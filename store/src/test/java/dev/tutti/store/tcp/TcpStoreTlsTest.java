@@ -227,7 +227,7 @@ class TcpStoreTlsTest extends StoreContract {
         }
       }
     } catch (IOException e) {
-      assertThat(done).as("ends when it is told to, not by %s", e).isTrue();
+      assertThat(done).as("ends when it is closed, not by %s", e).isTrue();
     }
   }
 

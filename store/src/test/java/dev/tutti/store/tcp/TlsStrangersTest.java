@@ -30,7 +30,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Lets many strangers ask a store server for a handshake at the same time. */
+/** Lets many strangers start a handshake with a store server at the same time. */
 @Timeout(300)
 class TlsStrangersTest {
   private static final int STRANGERS = 40;

@@ -76,7 +76,7 @@ final class RawClient implements AutoCloseable {
     return this;
   }
 
-  /** Sends, and tells whether the server still had the connection open. */
+  /** Sends, and returns whether the server still had the connection open. */
   boolean sendIfOpen(byte[] bytes) throws IOException {
     try {
       send(bytes);

@@ -17,7 +17,7 @@ import java.util.concurrent.Callable;
 import java.util.concurrent.Future;
 import java.util.concurrent.FutureTask;
 
-/** A simulated store server, mostly one of PyTorch's, that sends exactly what a test wants. */
+/** A simulated store server, mostly one of PyTorch's, that sends exactly what a test sets. */
 final class ScriptedServer implements AutoCloseable {
   private final Time time;
   private final ServerSocketChannel listener;

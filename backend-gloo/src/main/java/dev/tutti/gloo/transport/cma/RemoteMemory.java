@@ -115,7 +115,7 @@ public final class RemoteMemory {
     return LINUX && !NATIVE;
   }
 
-  /** Returns whether the call may be available, and the user wants it. */
+  /** Returns whether the call may be available, and the settings allow it. */
   public static boolean isAllowed(Settings settings) {
     return ALLOWED && settings.get(SETTING);
   }

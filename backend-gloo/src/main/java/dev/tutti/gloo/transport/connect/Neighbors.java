@@ -7,7 +7,7 @@ package dev.tutti.gloo.transport.connect;
 public final class Neighbors {
   /*
    * Rings, trees, doubling and dissemination use distances that are powers of two, modulo the
-   * number of ranks. When a rank dies, that many ranks notice, and tell the others.
+   * number of ranks. When a rank dies, that many ranks detect it, and notify the others.
    */
   private static final int FEW = 8;
 

@@ -27,7 +27,7 @@ public final class RingChannel implements ByteChannel {
    * accesses are therefore volatile, and all threads see them in a single order: whichever store
    * comes second in that order, the load that follows it sees the other store.
    *
-   * A writer wants to be told of space only while it has none. It says so in a word of the ring,
+   * A writer is notified of space only while it has none. It says so in a word of the ring,
    * before its sleep word; the reader checks that word after moving the head, and only then the
    * sleep word. The same ordering makes this safe.
    *
@@ -45,7 +45,7 @@ public final class RingChannel implements ByteChannel {
    *
    * @param out the ring to the peer
    * @param in the ring from the peer
-   * @param peer tells whether the peer is asleep
+   * @param peer returns whether the peer is asleep
    * @param doorbell wakes the peer
    */
   public RingChannel(RingWriter out, RingReader in, Sleep peer, Runnable doorbell) {
@@ -93,7 +93,7 @@ public final class RingChannel implements ByteChannel {
     return out.hasSpace();
   }
 
-  /** Tells the peer whether this rank waits for space. */
+  /** Notifies the peer whether this rank waits for space. */
   public void waits(boolean wanted) {
     out.waits(wanted);
   }

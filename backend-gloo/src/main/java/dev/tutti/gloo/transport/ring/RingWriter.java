@@ -93,7 +93,7 @@ public final class RingWriter {
     return (long) WORD.getVolatile(ring, HEAD) != tail - capacity;
   }
 
-  /** Tells the reader whether this end waits for space; a write says that it does not. */
+  /** Notifies the reader whether this end waits for space; a write says that it does not. */
   void waits(boolean wanted) {
     if (waits != wanted) {
       waits = wanted;

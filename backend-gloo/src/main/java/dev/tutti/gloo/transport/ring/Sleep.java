@@ -31,8 +31,8 @@ public final class Sleep {
   }
 
   /**
-   * Tells a peer whether the rank is asleep and still has to be woken by it; returns true once for
-   * each sleep. Must be called after doing something for which the rank waits.
+   * Notifies a peer whether the rank is asleep and still has to be woken by it; returns true once
+   * for each sleep. Must be called after doing something for which the rank waits.
    */
   boolean isToBeEnded() {
     long now = (long) WORD.getVolatile(line, 0L);

@@ -104,7 +104,7 @@ public final class GroupOperationRaces {
     }
   }
 
-  /** An owner that counts how often it is asked to tell listeners of the end. */
+  /** An owner that counts how often it is asked to notify listeners of the end. */
   private static final class Telling extends RacedOperation.Closed {
     private int told;
 
@@ -114,9 +114,9 @@ public final class GroupOperationRaces {
     }
   }
 
-  /** Listeners that learn of an operation while it ends are told of its end once. */
+  /** Listeners that are notified of an operation while it ends are notified of its end once. */
   @JCStressTest
-  @Outcome(id = "1, 0", expect = ACCEPTABLE, desc = "by the thread that told of the beginning")
+  @Outcome(id = "1, 0", expect = ACCEPTABLE, desc = "by the thread that notified of the beginning")
   @Outcome(id = "0, 1", expect = ACCEPTABLE, desc = "by the thread that ended it")
   @State
   public static class TellAgainstEnd {
@@ -139,7 +139,7 @@ public final class GroupOperationRaces {
     }
   }
 
-  /** The same if the caller is to tell of the end, and does so if it has come by then. */
+  /** The same if the caller is to notify of the end, and does so if it has come by then. */
   @JCStressTest
   @Outcome(id = "1, 0", expect = ACCEPTABLE, desc = "by the caller")
   @Outcome(id = "0, 1", expect = ACCEPTABLE, desc = "by the thread that ended it")

@@ -17,9 +17,9 @@ import java.util.stream.Collectors;
 /**
  * The Java command line of a process that loads libtorch.
  *
- * <p>A module that wants to start peers takes this module as a test-scope dependency. The jars, and
- * only these, are then found through the class loader of this class, whatever else the test runner
- * put on its path.
+ * <p>A module that starts peers takes this module as a test-scope dependency. The jars, and only
+ * these, are then found through the class loader of this class, whatever else the test runner put
+ * on its path.
  */
 public final class LibtorchClasspath {
   private static final String PLATFORM = "linux-x86_64";

@@ -50,7 +50,7 @@ final class PeerStores {
     options.isServer(server);
     options.useLibUV(!legacy);
     options.timeout(new Milliseconds(timeoutMillis));
-    // Otherwise the constructor waits, and nobody learns the port that the workers need.
+    // Otherwise the constructor waits, and nobody gets the port that the workers need.
     options.waitWorkers(false);
     if (workers > 0) {
       options.numWorkers(new SizeTPointer(1).put(workers));

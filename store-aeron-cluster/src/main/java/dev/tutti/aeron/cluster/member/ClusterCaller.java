@@ -20,9 +20,9 @@ import org.jspecify.annotations.Nullable;
 /** A client as known to all members of a cluster; used by the thread of the state machine. */
 final class ClusterCaller extends Caller {
   /*
-   * A client that finds a new leader cannot know what became of its calls, so it sends them again.
+   * A client that finds a new leader cannot determine what became of its calls, so it sends them again.
    * Each call has a slot, which the client gives to one call at a time; the call's number contains
-   * the slot, and grows. A member can therefore tell whether a call is new, waiting or answered. It
+   * the slot, and grows. A member can therefore determine whether a call is new, waiting or answered. It
    * keeps one answer for each slot, if the call must not be done twice or ended without what it
    * waited for. All of this is part of the state that the members share.
    */

@@ -146,7 +146,7 @@ public final class ClusterFolder implements AutoCloseable {
           ? "disk full: " + path + ": "
           : "";
     } catch (IOException e) {
-      LOG.log(Level.DEBUG, "cannot tell how full a disk is", e);
+      LOG.log(Level.DEBUG, "cannot read how full a disk is", e);
       return "";
     }
   }
@@ -186,7 +186,7 @@ public final class ClusterFolder implements AutoCloseable {
     } catch (NoSuchFileException e) {
       return;
     } catch (IOException | NumberFormatException e) {
-      LOG.log(Level.DEBUG, "cannot tell when a member ended", e);
+      LOG.log(Level.DEBUG, "cannot read when a member ended", e);
     }
     while (deadline - System.nanoTime() > 0) {
       LockSupport.parkNanos(deadline - System.nanoTime());
@@ -197,7 +197,10 @@ public final class ClusterFolder implements AutoCloseable {
     }
   }
 
-  /** Returns what tells this start of the host from others, between which its clock begins anew. */
+  /**
+   * Returns what distinguishes this start of the host from others, between which its clock begins
+   * anew.
+   */
   private static String boot() throws IOException {
     return Files.isReadable(BOOT) ? Files.readString(BOOT).strip() : "";
   }

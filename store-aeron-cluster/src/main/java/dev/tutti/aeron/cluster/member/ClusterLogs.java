@@ -1,6 +1,6 @@
 package dev.tutti.aeron.cluster.member;
 
-/** The names of the loggers, after the classes that programs know. */
+/** The names of the loggers, after the public classes. */
 public final class ClusterLogs {
   public static final String CLIENT = "dev.tutti.aeron.cluster.AeronClusterStore";
   public static final String SERVER = "dev.tutti.aeron.cluster.AeronClusterServer";

@@ -38,7 +38,7 @@ public final class ClusterNode implements AutoCloseable {
   private static final String IPC = "aeron:ipc?term-length=" + Channels.TERM_BYTES;
   private static final String UDP = "aeron:udp?term-length=" + Channels.TERM_BYTES;
 
-  /** What holds for the channels to clients, whatever they ask for. */
+  /** What holds for the channels to clients, whatever they request. */
   private static final String EGRESS = UDP + "|sparse=false|mtu=" + Configuration.mtuLength();
 
   private static final String LOG_CHANNEL = "aeron:udp?term-length=" + ClusterFolder.LOG_TERM_BYTES;
@@ -353,7 +353,7 @@ public final class ClusterNode implements AutoCloseable {
 
   /**
    * Returns, on the leader, whether all members have the log up to the last snapshot, so that none
-   * will ask for anything older.
+   * will need anything older.
    */
   public boolean isFollowedByAll() {
     long needed = service.snapshotPosition();
@@ -381,9 +381,8 @@ public final class ClusterNode implements AutoCloseable {
 
   /**
    * Returns whether an election ends here only if others act, in one of the two steps that Aeron
-   * does not limit: a leader waits until a majority has its log, and a follower waits for the
-   * leader that it knows. Neither notices that the others have elected another leader in the
-   * meantime.
+   * does not limit: a leader waits until a majority has its log, and a follower waits for the last
+   * leader it had. Neither notices that the others have elected another leader in the meantime.
    */
   private boolean isLeftInElection() {
     long step = read(running().electionStateCounter());

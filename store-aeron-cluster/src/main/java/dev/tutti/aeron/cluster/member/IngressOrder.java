@@ -11,7 +11,7 @@ final class IngressOrder {
    * Aeron writes a packet to its place in a term if no frame begins there, so also into a frame that
    * it has received before. That would change messages that IngressCheck has let pass. So only the
    * packet that continues its stream passes. Any other was received before, or came too early; the
-   * latter counts as lost, and Aeron asks for it again.
+   * latter counts as lost, and Aeron requests it again.
    *
    * A stream begins where its first status message says, which Aeron sends before a client may send
    * anything. A later status message is not ahead of the packets that have passed, unless the stream

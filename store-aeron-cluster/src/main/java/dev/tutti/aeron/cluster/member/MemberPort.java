@@ -48,7 +48,7 @@ final class MemberPort extends LimitedPort {
     }
     int session = header.sessionId();
     if (!order.isNext(session, header.termId(), header.termOffset(), filled)) {
-      // Only a sign of life, from where it ends, so that Aeron asks for what is missing.
+      // Only a sign of life, from where it ends, so that Aeron requests what is missing.
       header.termOffset(header.termOffset() + filled).frameLength(0);
       return super.pass(header, buffer, DataHeaderFlyweight.HEADER_LENGTH, source, transport);
     }

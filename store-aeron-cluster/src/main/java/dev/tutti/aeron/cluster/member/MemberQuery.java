@@ -21,12 +21,12 @@ final class MemberQuery {
   private MemberQuery() {}
 
   /**
-   * Returns the log positions of all members, as the leader knows them; empty if there is no answer
+   * Returns the log positions of all members, as the leader has them; empty if there is no answer
    * in time.
    *
    * @param aeron a client of the member's driver
    * @param asked the member's consensus module
-   * @param deadline when to give up, as {@link System#nanoTime} tells it
+   * @param deadline when to give up, by {@link System#nanoTime}
    */
   static List<Long> positions(Aeron aeron, ConsensusModule.Context asked, long deadline) {
     List<Long> positions = new ArrayList<>();

@@ -5,9 +5,9 @@ import java.util.zip.CRC32C;
 import org.agrona.concurrent.UnsafeBuffer;
 
 /**
- * The checksum of each fragment in a member's recordings, a CRC-32C, by which a member tells a
- * fragment that ends in zeros from one that was torn. Aeron's own class computes the same, but
- * needs one more JVM flag.
+ * The checksum of each fragment in a member's recordings, a CRC-32C, by which a member
+ * distinguishes a fragment that ends in zeros from one that was torn. Aeron's own class computes
+ * the same, but needs one more JVM flag.
  *
  * <p>Used by one thread at a time: the one that starts the archive, then the archive's.
  */

@@ -35,7 +35,7 @@ final class RecordingTails {
    *   checksum wrong           the fragment is torn, and is cut off. The member has never confirmed
    *                            it, since it does so only after the write
    *   no checksum, zero page   recorded by a version that had none, which left the number of the
-   *                            session in its place. Nobody can tell what it is, so the member does
+   *                            session in its place. Nobody can say what it is, so the member does
    *                            not start
    */
   private static final Logger LOG = System.getLogger(ClusterLogs.SERVER);
@@ -53,7 +53,7 @@ final class RecordingTails {
   /**
    * Mends the recordings in the folder of an archive that does not run.
    *
-   * @throws StoreException if a recording ends in a fragment of which nobody can tell whether it is
+   * @throws StoreException if a recording ends in a fragment of which nobody can say whether it is
    *     whole
    */
   static void mend(Path archive) throws IOException {
@@ -171,7 +171,7 @@ final class RecordingTails {
   private static void cut(Path file, int at, int segmentBytes) throws IOException {
     try (FileChannel channel = FileChannel.open(file, StandardOpenOption.WRITE)) {
       channel.truncate(at);
-      channel.write(ByteBuffer.allocate(1), segmentBytes - 1); // Aeron wants its full length
+      channel.write(ByteBuffer.allocate(1), segmentBytes - 1); // Aeron requires its full length
     }
     LOG.log(
         Level.WARNING,

@@ -25,8 +25,8 @@ import org.jspecify.annotations.Nullable;
  */
 final class ClusterProbe implements EgressListener, AutoCloseable {
   /*
-   * A cluster whose members have all restarted knows none of its old sessions, and cannot notify
-   * them. A client that hears nothing therefore opens a second session and asks on both. If
+   * A cluster whose members have all restarted has none of its old sessions, and cannot notify
+   * them. A client that receives nothing therefore opens a second session and asks on both. If
    * repeatedly only the second one is answered, the first session is over.
    */
   private static final Logger LOG = System.getLogger(ClusterLogs.CLIENT);
@@ -89,7 +89,7 @@ final class ClusterProbe implements EgressListener, AutoCloseable {
         ask(second, now);
       }
     } catch (IOException | RuntimeException e) {
-      LOG.log(Level.DEBUG, "cannot tell whether a store cluster serves others", e);
+      LOG.log(Level.DEBUG, "cannot determine whether a store cluster serves others", e);
       close();
       lastAsk = now;
     }

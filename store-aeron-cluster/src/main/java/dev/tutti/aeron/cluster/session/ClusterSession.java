@@ -46,14 +46,14 @@ public final class ClusterSession implements StoreSession, EgressListener {
   /*
    * One lock guards Aeron's client, which is not thread-safe. Callers write their requests; the
    * thread "tutti-al-poll" takes the replies and shows the cluster that this process is alive. All
-   * requests without a reply are kept: a new leader gets them again, and the members know which of
+   * requests without a reply are kept: a new leader gets them again, and the members keep which of
    * them they have seen (ClusterCaller). Requests that could not be sent because there was no
    * leader are sent then as well.
    *
    * Aeron does not notify a client whose session ended while there was no leader, as all sessions
-   * do when all members restart. If this process hears nothing for a while, it therefore sends a
+   * do when all members restart. If this process receives nothing for a while, it therefore sends a
    * question, and checks whether the cluster answers others. It gives up if that is so, or if it
-   * hears nothing for a long time, not counting the time in which the process itself was stopped.
+   * receives nothing for a long time, not counting the time in which the process itself was stopped.
    * After a pause so long that Aeron's client has ended itself, it gives up at once. On a slow path,
    * one large request can fill the window for longer than that, so a question that is due goes
    * before the next part of a request, and the silence before it proves nothing.
@@ -366,7 +366,7 @@ public final class ClusterSession implements StoreSession, EgressListener {
   }
 
   /**
-   * Shows, if that is due, that this process is alive, and in a silence asks for an answer; returns
+   * Shows, if that is due, that this process is alive, and in a silence requests an answer; returns
    * false if there is no room for that.
    */
   private boolean sign(long now) {
