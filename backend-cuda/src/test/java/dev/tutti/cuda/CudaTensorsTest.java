@@ -8,10 +8,12 @@ import dev.tutti.Device;
 import dev.tutti.Tensor;
 import dev.tutti.cuda.driver.GraphCalls;
 import dev.tutti.cuda.provider.CudaDeviceTensors;
+import dev.tutti.spi.DeviceStream;
 import dev.tutti.spi.DeviceTensors;
 import java.lang.foreign.Arena;
 import java.lang.ref.WeakReference;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.FutureTask;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
@@ -115,6 +117,49 @@ class CudaTensorsTest {
       held.countDown();
       assertThat(tensors.toHost(device).toFloatArray()).containsExactly(7);
     }
+  }
+
+  @Test
+  void copiesInATakenStreamWaitForNothingThatComesLater() throws Exception {
+    DeviceTensors provider = new CudaDeviceTensors(() -> cuda);
+    CudaStream training = cuda.device(0).poolStream();
+    int chunks = 5;
+    Tensor host = Tensor.allocate(DType.INT8, chunks * HostCopies.CHUNK).fill(1);
+    machine.fake.races().find();
+    DeviceStream beside = provider.takeStream(Device.cuda(0)).orElseThrow();
+    CountDownLatch before;
+    CountDownLatch after;
+    Tensor device;
+    try (CudaStream.Scope _ = training.use()) {
+      device = tensors.copyOf(host);
+      // The first copy's chunks are free again.
+      Until.holds("the copy to the device", training::isIdle);
+      before = machine.hold(training);
+      provider.zero(device);
+      beside.waitFor(provider.currentStream(Device.cuda(0)));
+      after = machine.hold(training);
+    }
+    FutureTask<Void> copy =
+        new FutureTask<>(
+            () -> {
+              DeviceStream _ = beside.makeCurrent();
+              provider.copyToHost(host, device);
+              return null;
+            });
+    Thread.ofPlatform().start(copy);
+    assertThat(copy.isDone()).isFalse();
+    assertThat(host.getLong(0)).isEqualTo(1);
+    before.countDown();
+    copy.get();
+    assertThat(host.segment().mismatch(Tensor.allocate(DType.INT8, host.numel()).segment()))
+        .isEqualTo(-1);
+    assertThat(training.isIdle()).isFalse();
+    assertThat(machine.fake.races().found()).isEmpty();
+    assertThat(cuda.device(0).pinned().allocatedBytes())
+        .as("two chunks at once")
+        .isLessThanOrEqualTo(2 * HostCopies.CHUNK + (64 << 10));
+    after.countDown();
+    provider.giveStream(beside);
   }
 
   @Test

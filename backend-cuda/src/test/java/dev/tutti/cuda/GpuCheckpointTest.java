@@ -8,6 +8,7 @@ import dev.tutti.Tensor;
 import dev.tutti.checkpoint.Checkpoints;
 import dev.tutti.checkpoint.Contents;
 import dev.tutti.checkpoint.Saving;
+import dev.tutti.cuda.provider.CudaDeviceTensors;
 import dev.tutti.cuda.provider.GlooCudaProvider;
 import dev.tutti.gloo.GlooProvider;
 import dev.tutti.state.ShardedState;
@@ -145,6 +146,39 @@ class GpuCheckpointTest {
               }
               assertThat(device.tensors().toHost(tensor).toDoubleArray())
                   .containsOnly((double) (1L << ROUNDS));
+            });
+  }
+
+  @Test
+  void aSaveBesideReadsWhatWasInTheStreamWhileOthersReadToo() throws Exception {
+    ranks()
+        .run(
+            RANKS,
+            (group, device) -> {
+              Tensor tensor =
+                  device.tensors().copyOf(Tensor.allocate(DType.FLOAT64, LARGE).fill(1));
+              Tensor other = device.tensors().allocate(DType.FLOAT64, LARGE);
+              Contents contents = Contents.of().copies("model", List.of("t"), List.of(tensor));
+              try (Checkpoints saved = Checkpoints.in(group, folder)) {
+                for (long step = 1; step <= 3; step++) {
+                  for (int i = 0; i < ROUNDS / 4; i++) {
+                    group.allReduce(tensor, ReduceOp.SUM);
+                  }
+                  Saving saving = saved.saveBeside(step, contents);
+                  new CudaDeviceTensors(Cuda::get).copy(other, tensor);
+                  saving.awaitCopied();
+                  group.allReduce(tensor, ReduceOp.SUM);
+                  saving.await();
+                  double expected = (double) (1L << (ROUNDS / 4));
+                  assertThat(device.tensors().toHost(other).toDoubleArray()).containsOnly(expected);
+                  assertThat(saved.loadLatest(contents)).hasValue(step);
+                  assertThat(device.tensors().toHost(tensor).toDoubleArray())
+                      .containsOnly(expected);
+                  device
+                      .tensors()
+                      .copyFromHost(tensor, Tensor.allocate(DType.FLOAT64, LARGE).fill(1));
+                }
+              }
             });
   }
 }

@@ -2,6 +2,7 @@ package dev.tutti.checkpoint;
 
 import dev.tutti.Device;
 import dev.tutti.ProcessGroup;
+import dev.tutti.Tensor;
 import dev.tutti.checkpoint.disk.Disk;
 import dev.tutti.checkpoint.disk.NioDisk;
 import dev.tutti.checkpoint.folder.CheckpointFolder;
@@ -11,6 +12,7 @@ import java.util.OptionalLong;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
+import java.util.function.BiConsumer;
 import java.util.function.Supplier;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
@@ -130,11 +132,44 @@ public final class Checkpoints implements AutoCloseable {
    *     if a rank cannot copy its share, or did not await the save before, which failed.
    */
   public Saving save(long step, Contents contents) {
+    return begin(step, contents, new CopiesBeside(), HostCopy::toHost);
+  }
+
+  /**
+   * Begins to save as {@link #save} does, but copies tensors on devices while it returns, in a
+   * stream of its own after the work that is in the calling thread's current stream, through some
+   * MiB of pinned memory. Until {@link Saving#awaitCopied} returns, the program may enqueue work
+   * that reads these tensors, such as a forward and a backward pass, and must not change them.
+   *
+   * @param step the step of training, as in {@link #save}
+   * @param contents what is saved, the same sections on all ranks
+   * @return the save, which continues by itself
+   */
+  public Saving saveBeside(long step, Contents contents) {
+    CopiesBeside copies = new CopiesBeside();
+    return begin(step, contents, copies, copies::copy);
+  }
+
+  private Saving begin(
+      long step, Contents contents, CopiesBeside copies, BiConsumer<Tensor, Tensor> copier) {
     RuntimeException before = unobservedFailure();
-    SaveRun run = new SaveRun(group, folder, kept, step, snapshot(step, contents, before));
+    Supplier<Snapshot> snapshot = snapshot(step, contents, copier, before);
+    CompletableFuture<Void> copied = new CompletableFuture<>();
+    SaveRun run =
+        new SaveRun(
+            group,
+            folder,
+            kept,
+            step,
+            snapshot,
+            () -> {
+              copies.run();
+              copied.complete(null);
+            });
     Saving saving =
         new Saving(
             step,
+            copied,
             CompletableFuture.runAsync(
                 () -> {
                   try {
@@ -142,6 +177,9 @@ public final class Checkpoints implements AutoCloseable {
                   } catch (RuntimeException | Error e) {
                     run.discard();
                     throw e;
+                  } finally {
+                    copies.discard();
+                    copied.complete(null);
                   }
                 },
                 writer));
@@ -193,7 +231,10 @@ public final class Checkpoints implements AutoCloseable {
    * is that of the save before, if this rank did not await it while others did.
    */
   private Supplier<Snapshot> snapshot(
-      long step, Contents contents, @Nullable RuntimeException before) {
+      long step,
+      Contents contents,
+      BiConsumer<Tensor, Tensor> copier,
+      @Nullable RuntimeException before) {
     try {
       if (before != null) {
         throw before;
@@ -202,7 +243,7 @@ public final class Checkpoints implements AutoCloseable {
         throw new IllegalArgumentException(
             "the step must be from 0 to %d, not %d".formatted(LAST_STEP, step));
       }
-      Snapshot snapshot = Snapshot.take(contents, group, buffer);
+      Snapshot snapshot = Snapshot.take(contents, group, buffer, copier);
       return () -> snapshot;
     } catch (RuntimeException e) {
       return () -> {

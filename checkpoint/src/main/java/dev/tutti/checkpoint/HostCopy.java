@@ -13,7 +13,8 @@ final class HostCopy {
     return device.isCpu() || DeviceTensors.find(device.type()).isPresent();
   }
 
-  private static DeviceTensors of(Device device) {
+  /** Returns the provider of tensors on a device that is {@linkplain #supports supported}. */
+  static DeviceTensors of(Device device) {
     return DeviceTensors.find(device.type()).orElseThrow();
   }
 

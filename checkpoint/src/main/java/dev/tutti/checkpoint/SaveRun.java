@@ -33,28 +33,43 @@ final class SaveRun {
   private final int kept;
   private final long step;
   private final Supplier<Snapshot> source;
+  private final Runnable copies;
   private final String what;
 
   /**
    * Creates a save.
    *
    * @param source returns what this rank saves, or throws why it cannot
+   * @param copies copies what was not copied yet
    */
   SaveRun(
-      ProcessGroup group, CheckpointFolder folder, int kept, long step, Supplier<Snapshot> source) {
+      ProcessGroup group,
+      CheckpointFolder folder,
+      int kept,
+      long step,
+      Supplier<Snapshot> source,
+      Runnable copies) {
     this.group = group;
     this.agreement = new Agreement(group, Runnable::run);
     this.folder = folder;
     this.kept = kept;
     this.step = step;
     this.source = source;
+    this.copies = copies;
     this.what = "saving step " + step;
   }
 
   /** Saves the snapshot; when it returns, the checkpoint is published on all ranks. */
   void run() {
     Division division =
-        new Division(agreement.onAll(what, () -> Division.describe(step, source.get())));
+        new Division(
+            agreement.onAll(
+                what,
+                () -> {
+                  byte[] description = Division.describe(step, source.get());
+                  copies.run();
+                  return description;
+                }));
     division
         .problem()
         .ifPresent(

@@ -6,11 +6,13 @@ import java.util.concurrent.CompletionException;
 /** A save that runs beside training. Any thread may call the methods. */
 public final class Saving {
   private final long step;
+  private final CompletableFuture<Void> copied;
   private final CompletableFuture<Void> result;
   private volatile boolean observed;
 
-  Saving(long step, CompletableFuture<Void> result) {
+  Saving(long step, CompletableFuture<Void> copied, CompletableFuture<Void> result) {
     this.step = step;
+    this.copied = copied;
     this.result = result;
   }
 
@@ -22,6 +24,14 @@ public final class Saving {
   /** Returns whether the save has ended, well or not. */
   public boolean isDone() {
     return result.isDone();
+  }
+
+  /**
+   * Waits until the program may change the tensors on devices that {@link Checkpoints#saveBeside}
+   * saves, also if the save fails.
+   */
+  public void awaitCopied() {
+    copied.join();
   }
 
   /**

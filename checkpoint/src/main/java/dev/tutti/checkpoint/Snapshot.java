@@ -18,6 +18,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.SortedMap;
 import java.util.TreeMap;
+import java.util.function.BiConsumer;
 
 /**
  * What a rank saves, copied at one moment, so that the program may change it while it is written.
@@ -33,8 +34,14 @@ record Snapshot(
     SortedMap<String, Map<String, Long>> counters,
     SortedMap<String, List<String>> values) {
 
-  /** Copies this rank's share of the contents to a buffer. */
-  static Snapshot take(Contents contents, ProcessGroup group, Buffer buffer) {
+  /**
+   * Takes this rank's share of the contents.
+   *
+   * @param buffer where tensors are copied
+   * @param copier copies a tensor, its second argument, to one on the host, or begins to
+   */
+  static Snapshot take(
+      Contents contents, ProcessGroup group, Buffer buffer, BiConsumer<Tensor, Tensor> copier) {
     Snapshot snapshot =
         new Snapshot(new LinkedHashMap<>(), new TreeMap<>(), new TreeMap<>(), new TreeMap<>());
     Map<String, List<Source>> sources = new LinkedHashMap<>();
@@ -50,7 +57,7 @@ record Snapshot(
       }
       List<WrittenRange> written = new ArrayList<>();
       for (Source source : sources.getOrDefault(section.name(), List.of())) {
-        written.add(source.copyTo(memory.asSlice(start, source.tensor.byteSize())));
+        written.add(source.copyTo(memory.asSlice(start, source.tensor.byteSize()), copier));
         start += source.paddedSize();
       }
       snapshot.ranges.put(section.name(), written);
@@ -64,8 +71,8 @@ record Snapshot(
       return Math.ceilDiv(tensor.byteSize(), Tensor.ALIGNMENT) * Tensor.ALIGNMENT;
     }
 
-    WrittenRange copyTo(MemorySegment target) {
-      HostCopy.toHost(Tensor.wrap(target, tensor.dtype(), tensor.shape()), tensor);
+    WrittenRange copyTo(MemorySegment target, BiConsumer<Tensor, Tensor> copier) {
+      copier.accept(Tensor.wrap(target, tensor.dtype(), tensor.shape()), tensor);
       return new WrittenRange(name, tensor.dtype(), shape, first, tensor.numel(), target);
     }
   }

@@ -24,7 +24,7 @@ class GuidesTest {
     "stores.md, 2",
     "embedding.md, 3",
     "interop.md, 2",
-    "checkpoints.md, 3",
+    "checkpoints.md, 4",
     "elastic.md, 2"
   })
   void theirCodeCompiles(String page, int blocks, @TempDir Path folder) throws Exception {
