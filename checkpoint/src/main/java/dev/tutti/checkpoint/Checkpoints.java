@@ -1,5 +1,6 @@
 package dev.tutti.checkpoint;
 
+import dev.tutti.DType;
 import dev.tutti.Device;
 import dev.tutti.ProcessGroup;
 import dev.tutti.Tensor;
@@ -8,8 +9,11 @@ import dev.tutti.checkpoint.disk.NioDisk;
 import dev.tutti.checkpoint.folder.CheckpointFolder;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.Collections;
+import java.util.List;
 import java.util.OptionalLong;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.Executor;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.function.BiConsumer;
@@ -87,7 +91,9 @@ public final class Checkpoints implements AutoCloseable {
             Thread.ofPlatform().daemon().name("tutti-checkpoint-" + group.rank()).factory());
     try {
       FolderOwner owner = FolderOwner.take(own, writer, root, disk);
-      return new Checkpoints(own, writer, owner, new CheckpointFolder(disk, root));
+      Checkpoints opened = new Checkpoints(own, writer, owner, new CheckpointFolder(disk, root));
+      opened.rehearse();
+      return opened;
     } catch (RuntimeException | Error e) {
       writer.shutdown();
       own.close();
@@ -132,7 +138,7 @@ public final class Checkpoints implements AutoCloseable {
    *     if a rank cannot copy its share, or did not await the save before, which failed.
    */
   public Saving save(long step, Contents contents) {
-    return begin(step, contents, new CopiesBeside(), HostCopy::toHost);
+    return last = begin(step, contents, writer, new CopiesBeside(), HostCopy::toHost);
   }
 
   /**
@@ -147,11 +153,16 @@ public final class Checkpoints implements AutoCloseable {
    */
   public Saving saveBeside(long step, Contents contents) {
     CopiesBeside copies = new CopiesBeside();
-    return begin(step, contents, copies, copies::copy);
+    return last = begin(step, contents, writer, copies, copies::copy);
   }
 
+  /** Copies this rank's share, and lets an executor write it. */
   private Saving begin(
-      long step, Contents contents, CopiesBeside copies, BiConsumer<Tensor, Tensor> copier) {
+      long step,
+      Contents contents,
+      Executor executor,
+      CopiesBeside copies,
+      BiConsumer<Tensor, Tensor> copier) {
     RuntimeException before = unobservedFailure();
     Supplier<Snapshot> snapshot = snapshot(step, contents, copier, before);
     CompletableFuture<Void> copied = new CompletableFuture<>();
@@ -166,25 +177,37 @@ public final class Checkpoints implements AutoCloseable {
               copies.run();
               copied.complete(null);
             });
-    Saving saving =
-        new Saving(
-            step,
-            copied,
-            CompletableFuture.runAsync(
-                () -> {
-                  try {
-                    run.run();
-                  } catch (RuntimeException | Error e) {
-                    run.discard();
-                    throw e;
-                  } finally {
-                    copies.discard();
-                    copied.complete(null);
-                  }
-                },
-                writer));
-    last = saving;
-    return saving;
+    return new Saving(
+        step,
+        copied,
+        CompletableFuture.runAsync(
+            () -> {
+              try {
+                run.run();
+              } catch (RuntimeException | Error e) {
+                run.discard();
+                throw e;
+              } finally {
+                copies.discard();
+                copied.complete(null);
+              }
+            },
+            executor));
+  }
+
+  /**
+   * Begins a save that nobody writes, of a byte for each rank, since the JVM loads and links what
+   * is called for the first time, and training would wait for that.
+   */
+  private void rehearse() {
+    List<String> names = IntStream.range(0, group.size()).mapToObj(String::valueOf).toList();
+    Tensor tensor = Tensor.allocate(DType.UINT8, 1);
+    begin(
+        0,
+        Contents.of().copies("rehearsal", names, Collections.nCopies(names.size(), tensor)),
+        run -> {},
+        new CopiesBeside(),
+        HostCopy::toHost);
   }
 
   /**
