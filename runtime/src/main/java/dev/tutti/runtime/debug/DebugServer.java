@@ -31,9 +31,9 @@ public final class DebugServer {
     String who = "rank " + source.rank() + "/" + source.size();
     PageServer server =
         PageServer.create(address, access, tls, "tutti-debug-" + source.rank(), who, time);
-    server.addJob(source::job);
-    server.add("/status", PageServer.JSON, source::status);
-    server.add("/flight-record", PageServer.JSON, source::flightRecord);
+    server.addJob(source.job());
+    server.add("/status", PageServer.JSON, source.status()::get);
+    server.add("/flight-record", PageServer.JSON, source.flightRecord()::get);
     server.add("/stacks", PageServer.TEXT, Stacks::text);
     server.add(
         "/settings",

@@ -2,27 +2,24 @@ package dev.tutti.runtime.debug;
 
 import dev.tutti.GroupListener;
 import java.util.Map;
+import java.util.function.Consumer;
 
-/** The metrics of one group of a rank. Any thread may call its methods. */
-public interface GroupMeter {
-  /** Returns the name of the group; no two open groups have the same name. */
-  String group();
-
-  /** Adds a listener that is notified of operations from now on. */
-  void addListener(GroupListener listener);
-
-  /** Returns the number of the last collective. */
-  long lastCollective();
-
-  /** Returns how many operations have not ended. */
-  int pending();
-
-  /** Returns how many seconds the oldest of those has waited. */
-  double waitedSeconds();
-
-  /** Returns whether the group has failed. */
-  boolean hasFailed();
-
-  /** Returns how many collectives took each path. */
-  Map<String, Long> paths();
-}
+/**
+ * The metrics of one group of a rank at one moment.
+ *
+ * @param group the name of the group; no two open groups have the same name
+ * @param listeners takes a listener that receives operations from now on
+ * @param lastCollective the number of the last collective
+ * @param pending how many operations have not ended
+ * @param waitedSeconds how many seconds the oldest of those has waited
+ * @param hasFailed whether the group has failed
+ * @param paths how many collectives took each path
+ */
+public record GroupMeter(
+    String group,
+    Consumer<GroupListener> listeners,
+    long lastCollective,
+    int pending,
+    double waitedSeconds,
+    boolean hasFailed,
+    Map<String, Long> paths) {}

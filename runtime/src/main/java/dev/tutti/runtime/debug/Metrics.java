@@ -19,7 +19,7 @@ final class Metrics {
   }
 
   String write() {
-    List<GroupMeter> groups = source.groups();
+    List<GroupMeter> groups = source.groups().get();
     groups.forEach(group -> totals.computeIfAbsent(group.group(), _ -> listen(group)));
     PrometheusText text = new PrometheusText("rank", Integer.toString(source.rank()));
     writeTotals(text);
@@ -58,7 +58,7 @@ final class Metrics {
 
   private static OperationTotals listen(GroupMeter group) {
     OperationTotals made = new OperationTotals();
-    group.addListener(made);
+    group.listeners().accept(made);
     return made;
   }
 

@@ -105,7 +105,7 @@ final class Job {
     monitor.start(status::zipped);
     records.open();
     LiveJob all = new LiveJob(() -> StatusQuery.ofJob(stores.own.duplicate(), size, time), time);
-    debug = new JobDebug(status, all, settings, providers.values()).start(time);
+    debug = JobDebug.start(status, all, settings, providers.values(), time);
   }
 
   /** Starts to note the keys that this rank writes for a call that makes groups. */

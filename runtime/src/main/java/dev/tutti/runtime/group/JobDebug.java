@@ -1,6 +1,5 @@
 package dev.tutti.runtime.group;
 
-import dev.tutti.GroupListener;
 import dev.tutti.Setting;
 import dev.tutti.Settings;
 import dev.tutti.runtime.debug.DebugServer;
@@ -11,7 +10,6 @@ import dev.tutti.runtime.debug.PageServer;
 import dev.tutti.runtime.operation.PendingOperations.Wait;
 import dev.tutti.runtime.record.JsonWriter;
 import dev.tutti.runtime.settings.RuntimeSettings;
-import dev.tutti.runtime.view.JobView;
 import dev.tutti.runtime.view.LiveJob;
 import dev.tutti.spi.BackendProvider;
 import dev.tutti.spi.HostPort;
@@ -24,41 +22,42 @@ import java.net.InetSocketAddress;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.List;
-import java.util.Map;
 import javax.net.ssl.SSLContext;
 import org.jspecify.annotations.Nullable;
 
-/**
- * Provides what the debug server of a rank shows, and starts that server.
- *
- * @param own the status of the rank
- * @param all the view of all ranks
- * @param settings the settings of the rank
- * @param providers the providers of its backends
- */
-record JobDebug(
-    JobStatus own, LiveJob all, Settings settings, Collection<BackendProvider> providers)
-    implements DebugSource {
+/** Starts the debug server of a rank. */
+final class JobDebug {
   private static final System.Logger LOG = System.getLogger(JobDebug.class.getName());
+
+  private JobDebug() {}
 
   /**
    * Starts a server if the settings enable one; null if they do not, or if the server cannot be
    * started, which is logged.
    *
+   * @param own the status of the rank
+   * @param all the view of all ranks
+   * @param settings the settings of the rank
+   * @param providers the providers of its backends
    * @param time by which requests wait for each other
    */
-  @Nullable AutoCloseable start(Time time) {
+  static @Nullable AutoCloseable start(
+      JobStatus own,
+      LiveJob all,
+      Settings settings,
+      Collection<BackendProvider> providers,
+      Time time) {
     int port = settings.get(RuntimeSettings.DEBUG_PORT);
     if (port < 0) {
       return null;
     }
-    String who = "rank " + rank() + "/" + size();
+    String who = "rank " + own.rank() + "/" + own.size();
     JobToken token = settings.get(JobToken.SETTING);
     String host = settings.get(RuntimeSettings.DEBUG_HOST);
     try {
       SSLContext tls = TlsSettings.load(settings);
-      int own = port == 0 ? 0 : port + RuntimeSettings.localRank(settings);
-      InetSocketAddress address = new InetSocketAddress(host, own);
+      int ownPort = port == 0 ? 0 : port + RuntimeSettings.localRank(settings);
+      InetSocketAddress address = new InetSocketAddress(host, ownPort);
       boolean isLocal = !address.isUnresolved() && address.getAddress().isLoopbackAddress();
       if (!token.isSet() && !isLocal) {
         LOG.log(Level.WARNING, who + ": no debug server because TUTTI_TOKEN is not set");
@@ -75,7 +74,8 @@ record JobDebug(
         return null;
       }
       PageAccess access = token.isSet() ? PageAccess.ofJob(token) : PageAccess.once();
-      PageServer server = DebugServer.start(address, access, tls, this, time);
+      PageServer server =
+          DebugServer.start(address, access, tls, source(own, all, settings, providers), time);
       LOG.log(
           Level.INFO,
           "{0}: debug server at {3}://{1}{4}",
@@ -95,80 +95,33 @@ record JobDebug(
     }
   }
 
-  @Override
-  public int rank() {
-    return own.rank();
+  private static DebugSource source(
+      JobStatus own, LiveJob all, Settings settings, Collection<BackendProvider> providers) {
+    List<Setting<?>> declared = new ArrayList<>(RuntimeSettings.all());
+    declared.add(JobToken.SETTING);
+    providers.forEach(provider -> declared.addAll(provider.settings()));
+    return new DebugSource(
+        own.rank(),
+        own.size(),
+        own::toJson,
+        all,
+        () -> JsonWriter.write(own.records().toMap()),
+        settings,
+        declared,
+        () -> own.records().openGroups().stream().map(JobDebug::meter).toList());
   }
 
-  @Override
-  public int size() {
-    return own.size();
-  }
-
-  @Override
-  public String status() {
-    return own.toJson();
-  }
-
-  @Override
-  public JobView job() {
-    return all.get();
-  }
-
-  @Override
-  public String flightRecord() {
-    return JsonWriter.write(own.records().toMap());
-  }
-
-  @Override
-  public List<Setting<?>> declared() {
-    List<Setting<?>> all = new ArrayList<>(RuntimeSettings.all());
-    all.add(JobToken.SETTING);
-    providers.forEach(provider -> all.addAll(provider.settings()));
-    return all;
-  }
-
-  @Override
-  public List<GroupMeter> groups() {
-    return own.records().openGroups().stream().<GroupMeter>map(Meter::new).toList();
-  }
-
-  /** The metrics of one group. */
-  private record Meter(Group of) implements GroupMeter {
-    @Override
-    public String group() {
-      return of.identity.name();
-    }
-
-    @Override
-    public void addListener(GroupListener listener) {
-      var _ = of.listeners.add(listener);
-    }
-
-    @Override
-    public long lastCollective() {
-      return of.runner.sequence();
-    }
-
-    @Override
-    public int pending() {
-      return of.pending.waits().size();
-    }
-
-    @Override
-    public double waitedSeconds() {
-      List<Wait> waits = of.pending.waits();
-      return waits.isEmpty() ? 0 : waits.getFirst().nanos() / 1e9;
-    }
-
-    @Override
-    public boolean hasFailed() {
-      return of.failures.isFailing();
-    }
-
-    @Override
-    public Map<String, Long> paths() {
-      return of.paths.read();
-    }
+  private static GroupMeter meter(Group group) {
+    List<Wait> waits = group.pending.waits();
+    return new GroupMeter(
+        group.identity.name(),
+        listener -> {
+          var _ = group.listeners.add(listener);
+        },
+        group.runner.sequence(),
+        waits.size(),
+        waits.isEmpty() ? 0 : waits.getFirst().nanos() / 1e9,
+        group.failures.isFailing(),
+        group.paths.read());
   }
 }

@@ -2,7 +2,6 @@ package dev.tutti.runtime.debug;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.tutti.Setting;
 import dev.tutti.Settings;
 import dev.tutti.runtime.view.JobRecords;
 import dev.tutti.runtime.view.JobView;
@@ -33,47 +32,16 @@ class DebugServerSecretTest {
   private final HttpClient client =
       HttpClient.newBuilder().connectTimeout(Duration.ofSeconds(60)).build();
 
-  private static final class Source implements DebugSource {
-    @Override
-    public int rank() {
-      return 3;
-    }
-
-    @Override
-    public int size() {
-      return 4;
-    }
-
-    @Override
-    public JobView job() {
-      return JobView.of(JobRecords.empty());
-    }
-
-    @Override
-    public String status() {
-      return "{}";
-    }
-
-    @Override
-    public String flightRecord() {
-      return "{}";
-    }
-
-    @Override
-    public Settings settings() {
-      return Settings.ofEnvironment(Map.of());
-    }
-
-    @Override
-    public List<Setting<?>> declared() {
-      return List.of();
-    }
-
-    @Override
-    public List<GroupMeter> groups() {
-      return List.of();
-    }
-  }
+  private static final DebugSource SOURCE =
+      new DebugSource(
+          3,
+          4,
+          () -> "{}",
+          () -> JobView.of(JobRecords.empty()),
+          () -> "{}",
+          Settings.ofEnvironment(Map.of()),
+          List.of(),
+          List::of);
 
   /** Returns the time of this machine with the clock of the test. */
   private Time time() {
@@ -105,7 +73,7 @@ class DebugServerSecretTest {
                 new InetSocketAddress(InetAddress.getLoopbackAddress(), 0),
                 PageAccess.ofJob(TOKEN),
                 null,
-                new Source(),
+                SOURCE,
                 time())) {
       for (int i = 0; i < 5; i++) {
         assertThat(get(server, SECRET + i).statusCode()).isEqualTo(401);
