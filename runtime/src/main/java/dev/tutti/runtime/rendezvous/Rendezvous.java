@@ -15,6 +15,7 @@ import dev.tutti.runtime.settings.RuntimeSettings;
 import dev.tutti.spi.HostPort;
 import dev.tutti.spi.Printable;
 import dev.tutti.spi.StoreProvider;
+import java.net.InetSocketAddress;
 import java.net.URI;
 import java.net.URISyntaxException;
 import java.net.URLDecoder;
@@ -60,6 +61,7 @@ public final class Rendezvous {
   }
 
   private static final String RANK_0 = "rank 0";
+  private static final String LAUNCHER = "the launcher";
   private static final String SERVER = "a server";
   private static final Pattern PORT = Pattern.compile("\\d{1,9}");
   private static final int MAX_PORT = 65_535;
@@ -133,7 +135,23 @@ public final class Rendezvous {
             () -> text(query, "world_size", RuntimeSettings.WORLD_SIZE).orElse(null),
             place,
             "world_size");
-    return open(url, rank, size, rank == 0, RANK_0);
+    return open(url, rank, size, isOfLauncher(url));
+  }
+
+  /** Tells whether the store at a URL is the one that the launcher serves. */
+  private boolean isOfLauncher(URI url) {
+    Optional<String> host = settings.text(RuntimeSettings.MASTER_ADDR.name());
+    Optional<String> port = settings.text(RuntimeSettings.MASTER_PORT.name());
+    if (!settings.get(RuntimeSettings.AGENT_STORE)
+        || !settings.get(RuntimeSettings.STORE).equals(url.getScheme())
+        || host.isEmpty()
+        || port.isEmpty()) {
+      return false;
+    }
+    HostPort address = HostPort.ofServer(url);
+    String launcher = HostPort.parse(bracketed(host.get().strip())).host();
+    return port.get().strip().equals(Integer.toString(address.port()))
+        && new InetSocketAddress(address.host(), 0).equals(new InetSocketAddress(launcher, 0));
   }
 
   /**
@@ -201,7 +219,7 @@ public final class Rendezvous {
     }
     boolean launcher = settings.get(RuntimeSettings.AGENT_STORE);
     URI url = parse(settings.get(RuntimeSettings.STORE) + "://" + bracketed(host) + ":" + port);
-    return open(url, rank, size, rank == 0 && !launcher, launcher ? "the launcher" : RANK_0);
+    return open(url, rank, size, launcher);
   }
 
   private static String bracketed(String host) {
@@ -240,7 +258,7 @@ public final class Rendezvous {
             .formatted(name, seen.isEmpty() ? "" : ". Found " + seen));
   }
 
-  private Meeting open(URI url, int rank, int size, boolean mayHost, String byRank) {
+  private Meeting open(URI url, int rank, int size, boolean isOfLauncher) {
     checkRank(rank, size);
     String scheme = url.getScheme();
     Map<String, StoreProvider> providers = Providers.stores();
@@ -254,8 +272,8 @@ public final class Rendezvous {
                   providers.keySet(),
                   Providers.adviceOnStore(String.valueOf(scheme))));
     }
-    boolean host = mayHost && provider.isServedByRank();
-    String server = provider.isServedByRank() ? byRank : SERVER;
+    boolean host = rank == 0 && !isOfLauncher && provider.isServedByRank();
+    String server = !provider.isServedByRank() ? SERVER : isOfLauncher ? LAUNCHER : RANK_0;
     String servedBy = url.getRawAuthority() == null ? "" : server;
     int serverRank = servedBy.equals(RANK_0) ? 0 : -1;
     servedByOther = serverRank >= 0 && serverRank != rank;

@@ -161,6 +161,25 @@ class RendezvousTest {
         .hasMessageContaining("rank must be in 0..0, not 7");
   }
 
+  /** Rank 0 would otherwise serve a store of its own, at a port that is in use. */
+  @ParameterizedTest
+  @CsvSource({"127.0.0.1", "localhost"})
+  void theStoreAtAUrlMayBeTheLaunchers(String host) {
+    try (TcpStoreServer server = new TcpStoreServer(InetAddress.getLoopbackAddress(), 0)) {
+      Map<String, String> environment =
+          Map.of(
+              "RANK", "0",
+              "WORLD_SIZE", "1",
+              "MASTER_ADDR", "127.0.0.1",
+              "MASTER_PORT", Integer.toString(server.port()),
+              "TORCHELASTIC_USE_AGENT_STORE", "True");
+      String url = "tcp://" + host + ":" + server.port();
+      try (ProcessGroup group = ProcessGroup.init(options(environment).withInitMethod(url))) {
+        assertThat(group.size()).isOne();
+      }
+    }
+  }
+
   @ParameterizedTest
   @CsvSource({"rank_0.invalid", "::1", "[::1]", "127.0.0.1"})
   void triesEveryKindOfHost(String host) {
