@@ -1,9 +1,11 @@
 import fs from 'node:fs';
 import { defineConfig } from 'vitepress';
+import { options } from './search.mjs';
 import { slug } from './slug.mjs';
 
 const sections = JSON.parse(fs.readFileSync(new URL('../sections.json', import.meta.url), 'utf8'));
 const files = new Map(sections.flatMap(({ pages }) => pages.map(([file, place]) => [`${place}.md`, file])));
+const operations = fs.readFileSync(new URL('../operations.md', import.meta.url), 'utf8');
 const repository = 'https://github.com/tutti-dev/tutti';
 
 export default defineConfig({
@@ -39,7 +41,10 @@ export default defineConfig({
       ],
     })),
     outline: { level: [2, 3], label: 'On this page' },
-    search: { provider: 'local', options: { detailedView: true } },
+    search: {
+      provider: 'local',
+      options: { detailedView: true, miniSearch: options(sections, operations) },
+    },
     socialLinks: [{ icon: 'github', link: repository }],
     editLink: { pattern: `${repository}/edit/main/:path`, text: 'Edit this page' },
     footer: { message: 'Apache License 2.0' },

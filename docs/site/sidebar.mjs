@@ -1,11 +1,12 @@
-// Where each page of the repository stands on the site: [file in the repository, path on the site, name in the
-// sidebar]. A page of docs/ that is not listed goes to the end of Reference if it lies in docs/reference, else to the
+// Where each page of the repository stands on the site: [file in the repository, path on the site, name in the sidebar,
+// further words for which the search shows it first]. A page of docs/ that is not listed goes to the end of Reference if it lies in docs/reference, else to the
 // end of Guides, under its first heading.
 export const sections = [
   {
     text: 'Start',
     pages: [
-      ['README.md', 'start', 'Getting started'],
+      ['README.md', 'start', 'Getting started', 'install maven dependency jdk quickstart'],
+      ['docs/tutorial.md', 'tutorial', 'Tutorial', 'example learn'],
       ['examples/README.md', 'examples', 'Examples'],
       ['CHANGELOG.md', 'changelog', 'Changes'],
     ],
@@ -13,19 +14,20 @@ export const sections = [
   {
     text: 'Guides',
     pages: [
-      ['docs/training.md', 'training', 'DJL and PyTorch\'s Java bindings'],
-      ['docs/gradients.md', 'gradients', 'Gradients from your own code'],
-      ['docs/checkpoints.md', 'checkpoints', 'Checkpoints'],
-      ['docs/unit-tests.md', 'unit-tests', 'Unit tests and faults'],
-      ['docs/hosts.md', 'hosts', 'Several hosts'],
-      ['docs/launchers.md', 'launchers', 'Launchers'],
-      ['docs/gpus.md', 'gpus', 'GPUs'],
-      ['docs/interop.md', 'interop', 'PyTorch jobs'],
-      ['docs/stores.md', 'stores', 'Stores'],
-      ['docs/security.md', 'security', 'Security'],
-      ['docs/elastic.md', 'elastic', 'Elastic jobs'],
+      ['docs/training.md', 'training', 'DJL and PyTorch\'s Java bindings', 'DJL trainer'],
+      ['docs/gradients.md', 'gradients', 'Gradients from your own code', 'DataParallel bucket buckets PowerSGD optimizer'],
+      ['docs/checkpoints.md', 'checkpoints', 'Checkpoints', 'checkpoint save load resume'],
+      ['docs/unit-tests.md', 'unit-tests', 'Unit tests and faults', 'World junit test tests'],
+      ['docs/debugging.md', 'debugging', 'Ranks from an IDE', 'jdwp debugger debug breakpoint exec eclipse intellij'],
+      ['docs/hosts.md', 'hosts', 'Several hosts', 'host network interface'],
+      ['docs/launchers.md', 'launchers', 'Launchers', 'torchrun mpirun srun slurm kubernetes nproc'],
+      ['docs/gpus.md', 'gpus', 'GPUs', 'gpu cuda nccl nvlink'],
+      ['docs/interop.md', 'interop', 'PyTorch jobs', 'python libtorch'],
+      ['docs/stores.md', 'stores', 'Stores', 'store TcpStore FileStore rendezvous'],
+      ['docs/security.md', 'security', 'Security', 'token TLS'],
+      ['docs/elastic.md', 'elastic', 'Elastic jobs', 'shrink grow reconfigure'],
       ['docs/embedding.md', 'embedding', 'Embedding'],
-      ['docs/watching.md', 'watching', 'Watching a job'],
+      ['docs/watching.md', 'watching', 'Watching a job', 'status trace slow metrics prometheus jfr perfetto'],
       ['docs/micrometer.md', 'micrometer', 'Micrometer'],
       ['docs/spark.md', 'spark', 'Spark'],
       ['docs/lightgbm.md', 'lightgbm', 'LightGBM'],
@@ -35,9 +37,9 @@ export const sections = [
   {
     text: 'Reference',
     pages: [
-      ['docs/operations.md', 'operations', 'Operations'],
+      ['docs/operations.md', 'operations', 'Operations', 'operation collective collectives'],
       ['docs/reference/settings.md', 'reference/settings', 'Settings'],
-      ['docs/reference/command-line.md', 'reference/command-line', 'Command line'],
+      ['docs/reference/command-line.md', 'reference/command-line', 'Command line', 'bench run doctor completion'],
       ['docs/support.md', 'support', 'Support'],
     ],
   },
@@ -60,8 +62,8 @@ export const sections = [
   {
     text: 'Help',
     pages: [
-      ['docs/help.md', 'help', 'Messages and questions'],
-      ['docs/from-torch-distributed.md', 'from-torch-distributed', 'Coming from torch.distributed'],
+      ['docs/help.md', 'help', 'Messages and questions', 'hang hangs error'],
+      ['docs/from-torch-distributed.md', 'from-torch-distributed', 'Coming from torch.distributed', 'torch distributed init_process_group'],
     ],
   },
 ];
