@@ -30,7 +30,7 @@ def main():
         least = min(each["least_ms"] for each in records)
         most = max(each["most_ms"] for each in records)
         base = alone.get((peer, "alone-graph" if what == "graph" else "alone"))
-        hidden = what.startswith("alone") or what == "reductions" or base is None
+        hidden = what.startswith("alone") or what.endswith("reductions") or base is None
         exposed = "" if hidden else f"{median - statistics.median(base):.2f}"
         print(f"| {peer} | {what} | {median:.2f} | {least:.2f}–{most:.2f} | {exposed} | {' '.join(settings)} |")
     both = [alone.get((peer, "alone")) for peer in ("tutti", "torch")]

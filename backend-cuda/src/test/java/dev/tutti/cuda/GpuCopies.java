@@ -26,6 +26,8 @@ import org.jspecify.annotations.Nullable;
  * does not end the waits.
  */
 final class GpuCopies implements GradientHook, BucketAllocator, AutoCloseable {
+  private static final long ALIGNMENT = 256;
+
   private final CudaDevice device;
   private final ProcessGroup group;
   private final int rank;
@@ -44,6 +46,8 @@ final class GpuCopies implements GradientHook, BucketAllocator, AutoCloseable {
   /**
    * Allocates memory; all ranks must call it.
    *
+   * @param group the ranks, on <i>cuda</i> alone: with a backend for the host, symmetric memory is
+   *     the host's
    * @param library the path of cuBLAS
    * @param mostBytes the size of the largest bucket
    * @param flagsByCopy whether flags are copied, not written by the stream
@@ -57,16 +61,10 @@ final class GpuCopies implements GradientHook, BucketAllocator, AutoCloseable {
     this.library = library;
     this.flagsByCopy = flagsByCopy;
     copies = device.poolStream();
-    partBytes = mostBytes / size;
+    partBytes = Math.ceilDiv(mostBytes, size * ALIGNMENT) * ALIGNMENT;
     staging = group.allocateSymmetric(size * partBytes + 2L * size * Integer.BYTES);
     share = GpuCublas.constant(1f / size);
     word = device.tensors().allocate(DType.INT32, 1);
-    try (CudaStream.Scope _ = copies.use()) {
-      Tensor all = staging.buffer(rank, DType.UINT8, 0, staging.bufferByteSize());
-      DeviceTensors.find("cuda").orElseThrow().zero(all);
-    }
-    copies.await(Until.LONG);
-    group.barrier();
   }
 
   @Override
@@ -114,6 +112,9 @@ final class GpuCopies implements GradientHook, BucketAllocator, AutoCloseable {
     device.context().enter();
     StreamCalls calls = device.context().driver().streams();
     long bytes = tensor.byteSize() / size;
+    if (bytes * size != tensor.byteSize() || bytes > partBytes) {
+      throw new IllegalArgumentException("no staging for parts of " + tensor.describe());
+    }
     round++;
     copies.waitFor(stream);
     for (int i = 1; i < size; i++) {
@@ -139,6 +140,7 @@ final class GpuCopies implements GradientHook, BucketAllocator, AutoCloseable {
     for (int i = 1; i < size; i++) {
       calls.waitValue(stream.handle(), flag(rank, (rank + size - i) % size, true), round);
     }
+    stream.waitFor(copies);
   }
 
   private void raise(StreamCalls calls, long flag) {

@@ -45,6 +45,8 @@ public final class GpuOverlap {
   private static final Duration LIMIT = Duration.ofMinutes(2);
 
   private final Path output;
+  private final String store;
+  private final GroupOptions groupOptions;
   private final String backend;
   private final ProcessGroup group;
   private final CudaDevice device;
@@ -61,8 +63,11 @@ public final class GpuOverlap {
   private final Tensor[] inputGradients;
   private long leastHeap;
 
-  private GpuOverlap(String[] args, ProcessGroup group, CudaDevice device) {
+  private GpuOverlap(
+      String[] args, GroupOptions groupOptions, ProcessGroup group, CudaDevice device) {
     this.output = Path.of(args[0]);
+    this.store = args[1];
+    this.groupOptions = groupOptions;
     this.backend = args[4];
     this.group = group;
     this.device = device;
@@ -98,7 +103,7 @@ public final class GpuOverlap {
             .withTimeout(LIMIT);
     try (CudaStream.Scope _ = device.poolStream().use();
         ProcessGroup group = ProcessGroup.init(options)) {
-      GpuOverlap all = new GpuOverlap(args, group, device);
+      GpuOverlap all = new GpuOverlap(args, options, group, device);
       for (String what : Arrays.asList(args).subList(9, args.length)) {
         all.measure(what);
       }
@@ -165,13 +170,9 @@ public final class GpuOverlap {
       case "overlap-bf16" -> reduced(what, options.withHook(Compression.bfloat16()), true);
       case "reductions" -> reduced(what, options, false);
       case "graph" -> graph(options);
-      case "copies", "copies-flags-by-copy" -> {
-        long most = Math.max(bucketBytes, 4L * size * size) + 4L * size * size;
-        try (GpuCopies copies =
-            new GpuCopies(device, group, library, most, !what.equals("copies"))) {
-          reduced(what, options.withHook(copies).withAllocator(copies).withoutRebuild(), true);
-        }
-      }
+      case "copies" -> copied(what, options, false, true);
+      case "copies-reductions" -> copied(what, options, false, false);
+      case "copies-flags-by-copy" -> copied(what, options, true, true);
       default -> throw new IllegalArgumentException("nothing is named " + what);
     }
   }
@@ -209,6 +210,17 @@ public final class GpuOverlap {
       write(what, times, error);
       device.currentStream().await(LIMIT);
       group.store().barrier("done " + what, group.size(), LIMIT);
+    }
+  }
+
+  private void copied(String what, ReducerOptions options, boolean flagsByCopy, boolean computes)
+      throws Exception {
+    long most = Math.max(bucketBytes, 4L * size * size) + 4L * size * size;
+    GroupOptions onDevices =
+        groupOptions.withBackend("cuda").withInitMethod("file://" + store + "-" + what);
+    try (ProcessGroup devices = ProcessGroup.init(onDevices);
+        GpuCopies copies = new GpuCopies(device, devices, library, most, flagsByCopy)) {
+      reduced(what, options.withHook(copies).withAllocator(copies).withoutRebuild(), computes);
     }
   }
 
