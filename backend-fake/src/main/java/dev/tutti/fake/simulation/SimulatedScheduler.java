@@ -75,6 +75,9 @@ final class SimulatedScheduler {
   private long threadCount;
   private long lowest;
 
+  /** How many threads are yet to be started, for which the run continues. */
+  private int expected;
+
   /** An action at a time. */
   static final class Timer {
     private final long atNanos;
@@ -211,6 +214,19 @@ final class SimulatedScheduler {
     return timer;
   }
 
+  /** Runs an action at a time that starts a thread; the run does not end before. */
+  void startAt(long atNanos, Runnable action) {
+    expected++;
+    Timer _ =
+        at(
+            atNanos,
+            outside,
+            () -> {
+              expected--;
+              action.run();
+            });
+  }
+
   void cancel(Timer timer) {
     boolean _ = timers.remove(timer);
   }
@@ -235,7 +251,7 @@ final class SimulatedScheduler {
       runDue();
       SimulatedThread next = choose();
       if (next == null) {
-        if (alive.stream().noneMatch(SimulatedThread::matters)) {
+        if (expected == 0 && alive.stream().noneMatch(SimulatedThread::matters)) {
           return;
         }
         leap(untilNanos);

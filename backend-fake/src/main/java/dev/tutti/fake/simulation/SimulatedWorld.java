@@ -192,7 +192,7 @@ public record SimulatedWorld(
       for (int rank = size; rank < ends.length; rank++) {
         int self = rank;
         long at = joiners.get(rank - size).toNanos();
-        var _ = scheduler.at(at, scheduler.outside(), () -> startLate(self));
+        scheduler.startAt(at, () -> startLate(self));
       }
       scheduler.run(SimulatedProgram.LIMIT.toNanos());
       List<RankEnd> all = new ArrayList<>();

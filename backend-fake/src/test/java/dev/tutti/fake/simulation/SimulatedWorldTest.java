@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.CollectiveException;
 import dev.tutti.ProcessGroup;
+import dev.tutti.RendezvousException;
 import dev.tutti.Tensor;
 import dev.tutti.fake.RankBody;
 import dev.tutti.fake.simulation.FaultPlan.Fault;
@@ -75,6 +76,14 @@ class SimulatedWorldTest {
                   sumForEver(group);
                 });
     assertThat(threads).hasSize(3).noneMatch(Thread::isAlive);
+  }
+
+  @Test
+  void whoJoinsAfterAllOthersHaveEndedHasAnEnd() {
+    Outcome outcome = SimulatedWorld.of(3).withJoiners(List.of(Duration.ofMinutes(1))).run(SUMS);
+    RankEnd late = outcome.ends().getLast();
+    assertThat(late.failure()).isInstanceOf(RendezvousException.class);
+    assertThat(late.after()).isGreaterThan(Duration.ofMinutes(1));
   }
 
   @Test
