@@ -138,7 +138,8 @@ public final class Checkpoints implements AutoCloseable {
    *     if a rank cannot copy its share, or did not await the save before, which failed.
    */
   public Saving save(long step, Contents contents) {
-    return last = begin(step, contents, writer, new CopiesBeside(), HostCopy::toHost);
+    last = begin(step, contents, writer, new CopiesBeside(), HostCopy::toHost);
+    return last;
   }
 
   /**
@@ -153,7 +154,8 @@ public final class Checkpoints implements AutoCloseable {
    */
   public Saving saveBeside(long step, Contents contents) {
     CopiesBeside copies = new CopiesBeside();
-    return last = begin(step, contents, writer, copies, copies::copy);
+    last = begin(step, contents, writer, copies, copies::copy);
+    return last;
   }
 
   /** Copies this rank's share, and lets an executor write it. */
