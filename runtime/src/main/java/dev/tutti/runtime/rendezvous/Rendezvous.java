@@ -138,7 +138,7 @@ public final class Rendezvous {
     return open(url, rank, size, isOfLauncher(url));
   }
 
-  /** Tells whether the store at a URL is the one that the launcher serves. */
+  /** Returns whether the store at a URL is the one that the launcher serves. */
   private boolean isOfLauncher(URI url) {
     Optional<String> host = settings.text(RuntimeSettings.MASTER_ADDR.name());
     Optional<String> port = settings.text(RuntimeSettings.MASTER_PORT.name());
