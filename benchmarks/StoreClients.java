@@ -1,6 +1,9 @@
 import dev.tutti.Store;
 import dev.tutti.aeron.AeronStore;
+import dev.tutti.store.HashStore;
+import dev.tutti.store.file.FileStore;
 import dev.tutti.store.tcp.TcpStore;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -12,35 +15,43 @@ import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
 
 /**
- * Times a server with Tutti's clients, as LibtorchStoreBench does with libtorch's: each client is a
- * thread with its own store.
+ * Times a server, or a store of this process, with Tutti's clients, as LibtorchStoreBench does with
+ * libtorch's: each client is a thread with its own store.
  *
- * <p>Arguments: tcp or aeron, PORT, LABEL, operations and numbers of clients, the last two as
- * comma-separated lists. set, get, add and wait run for a second after 200 ms of warm-up, and each
- * client uses its own key; a set run ends with an add. wake measures how long after a set the last
- * client that waits for the key continues; wake-virtual does the same with virtual threads. meet
- * measures how long ranks take to open their stores, publish a key each, read the keys of all ranks
- * and pass a barrier.
+ * <p>Arguments: tcp, aeron, hash or file, PORT (for a store of this process, any number), LABEL,
+ * operations and numbers of clients, the last two as comma-separated lists. set, get, add and wait
+ * run for a second after 200 ms of warm-up, and each client uses its own key; a set run ends with
+ * an add. wake measures how long after a set the last client that waits for the key continues;
+ * wake-virtual does the same with virtual threads. meet measures how long ranks take to open their
+ * stores, publish a key each, read the keys of all ranks and pass a barrier.
  */
 public class StoreClients {
   private static final byte[] VALUE = new byte[8];
   private static final Duration LIMIT = Duration.ofSeconds(60);
   private static final int WAKE_ROUNDS = 41;
 
-  private final boolean aeron;
+  private final String kind;
   private final int port;
   private final String label;
+  private final Store own;
   private boolean quiet;
 
-  private StoreClients(boolean aeron, int port, String label) {
-    this.aeron = aeron;
+  private StoreClients(String kind, int port, String label) {
+    this.kind = kind;
     this.port = port;
     this.label = label;
+    own =
+        switch (kind) {
+          case "hash" -> new HashStore(LIMIT);
+          case "file" ->
+              new FileStore(
+                  Path.of(System.getProperty("java.io.tmpdir"), "tutti-" + port), 1, LIMIT);
+          default -> null;
+        };
   }
 
   public static void main(String[] args) throws Exception {
-    StoreClients clients =
-        new StoreClients(args[0].equals("aeron"), Integer.parseInt(args[1]), args[2]);
+    StoreClients clients = new StoreClients(args[0], Integer.parseInt(args[1]), args[2]);
     List<String> ops = List.of(args[3].split(",", -1));
     for (String number : args[4].split(",", -1)) {
       // Lets the compilers finish the code that follows.
@@ -58,7 +69,11 @@ public class StoreClients {
   }
 
   private Store open() {
-    return aeron ? new AeronStore("127.0.0.1", port) : new TcpStore("127.0.0.1", port);
+    return switch (kind) {
+      case "aeron" -> new AeronStore("127.0.0.1", port);
+      case "tcp" -> new TcpStore("127.0.0.1", port);
+      default -> own.duplicate();
+    };
   }
 
   private void measure(String op, int clients) throws Exception {

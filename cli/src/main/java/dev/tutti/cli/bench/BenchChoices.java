@@ -47,12 +47,4 @@ final class BenchChoices {
           .iterator();
     }
   }
-
-  /** The kinds of store. */
-  static final class Stores implements Iterable<String> {
-    @Override
-    public Iterator<String> iterator() {
-      return StoreBench.KINDS.iterator();
-    }
-  }
 }

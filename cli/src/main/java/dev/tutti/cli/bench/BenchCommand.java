@@ -24,7 +24,6 @@ import dev.tutti.cli.run.RankOutput;
 import dev.tutti.cli.run.RankOutput.Channel;
 import dev.tutti.spi.BackendProvider;
 import dev.tutti.store.net.Loopback;
-import java.io.IOException;
 import java.io.PrintStream;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -35,7 +34,6 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
-import java.util.Set;
 import java.util.UUID;
 import java.util.concurrent.Callable;
 import java.util.function.Consumer;
@@ -44,7 +42,6 @@ import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
-import picocli.CommandLine.ParseResult;
 import picocli.CommandLine.Spec;
 
 /**
@@ -79,9 +76,6 @@ public final class BenchCommand implements Callable<Integer> {
     JSON
   }
 
-  private static final Set<String> STORE_OPTIONS =
-      Set.of("--store", "--time", "--format", "--debug");
-
   @Mixin private BenchOptions options = new BenchOptions();
 
   @Option(
@@ -107,15 +101,6 @@ public final class BenchCommand implements Callable<Integer> {
       description = "Also plot time and bandwidth against size.")
   private @Nullable Path plot;
 
-  @Option(
-      names = "--store",
-      paramLabel = "tcp|aeron|hash|file",
-      completionCandidates = BenchChoices.Stores.class,
-      description =
-          "Measure a store instead: time and rate of set, get, add and wait, and how long the"
-              + " rendezvous takes. The clients are threads of this process.")
-  private @Nullable String store;
-
   @Spec private CommandSpec spec = CommandSpec.create();
 
   private final Terminal terminal;
@@ -135,16 +120,8 @@ public final class BenchCommand implements Callable<Integer> {
   }
 
   @Override
-  public Integer call() throws InterruptedException, IOException {
+  public Integer call() throws InterruptedException {
     Format chosen = format();
-    if (store != null) {
-      options.checkTimes();
-      StoreBench stores =
-          new StoreBench(store, settings, options.time, chosen == Format.JSON, terminal.out());
-      requireOnlyStoreOptions();
-      stores.run();
-      return 0;
-    }
     BackendProvider provider = BenchDevice.provider(options, settings);
     int devices = provider.deviceCount();
     List<BenchOp> ops = ops(provider, devices > 0);
@@ -225,25 +202,6 @@ public final class BenchCommand implements Callable<Integer> {
         host,
         LocalDate.now(ZoneId.systemDefault()).toString(),
         spec.root().name() + " " + arguments);
-  }
-
-  /** Rejects options that do not apply to a store. */
-  private void requireOnlyStoreOptions() {
-    ParseResult given = spec.commandLine().getParseResult();
-    List<String> others = new ArrayList<>();
-    if (!given.matchedPositionals().isEmpty()) {
-      others.add("operations");
-    }
-    given.matchedOptions().stream()
-        .map(option -> option.names()[0])
-        .filter(name -> !STORE_OPTIONS.contains(name))
-        .sorted()
-        .forEach(others::add);
-    if (!others.isEmpty()) {
-      throw new IllegalArgumentException(
-          "--store can be combined only with --time and --format; omit "
-              + String.join(", ", others));
-    }
   }
 
   /**

@@ -151,7 +151,7 @@ final class BenchOptions {
   }
 
   /** Validates the times, which the ranks get as whole milliseconds. */
-  void checkTimes() {
+  private void checkTimes() {
     check("--time", time);
     check("--timeout", timeout);
   }

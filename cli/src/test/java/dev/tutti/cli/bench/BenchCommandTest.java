@@ -389,9 +389,6 @@ class BenchCommandTest {
         "--time=0.5ms | --time must be at least 1 ms, not 0.5 ms",
         "--time=5x | Invalid value for option '--time': '5x': expected a time such as 30, 250ms,",
         "--format=xml | --format must be table or json, not 'xml'",
-        "--store=redis | --store must be one of tcp, aeron, hash, file, not 'redis'",
-        "--store=hash | --store can be combined only with --time and --format; omit --backend,"
-            + " --in-jvm, --iters, --nproc, --warmup",
         "--plot=/no/such/folder/x.svg | --plot /no/such/folder/x.svg: no such folder",
         "--max-bytes=12Q | option '--max-bytes': '12Q': expected a number of bytes such as 4096,",
         "--max-bytes=9999999999G | '9999999999G': the number of bytes is too large",
@@ -426,50 +423,6 @@ class BenchCommandTest {
     assertThat(BenchTable.digits(0.256)).isEqualTo("0.26");
     assertThat(BenchTable.digits(0)).isEqualTo("0.00");
     assertThat(BenchTable.digits(1e-12)).hasSize(11);
-  }
-
-  @ParameterizedTest
-  @ValueSource(strings = {"tcp", "aeron", "hash", "file"})
-  void measuresStores(String store) {
-    assertThat(bench("--store=" + store, "--time=5ms", "--format=json")).isZero();
-    List<String> lines = terminal.out().lines().toList();
-    assertThat(lines).hasSize(14);
-    String number = "([0-9]+\\.[0-9]{2}|[0-9]+)";
-    for (String line : lines) {
-      Matcher row =
-          Pattern.compile(
-                  "\\{\"store\":\"(\\w+)\",\"op\":\"(\\w+)\",\"clients\":(1|8|64),\"time_us_p50\":"
-                      + number
-                      + ",\"time_us_p99\":"
-                      + number
-                      + ",\"ops_per_s\":"
-                      + number
-                      + "}")
-              .matcher(line);
-      assertThat(row.matches()).as(line).isTrue();
-      assertThat(row.group(1)).isEqualTo(store);
-      assertThat(Double.parseDouble(row.group(4)))
-          .isPositive()
-          .isLessThanOrEqualTo(Double.parseDouble(row.group(5)));
-    }
-  }
-
-  @ParameterizedTest
-  @CsvSource({"get, operations", "--plot=x.svg, --plot", "--timeout=1s, --timeout"})
-  void refusesToMeasureStoresWithOtherOptions(String option, String named) {
-    assertThat(bench("--store=hash", option)).isEqualTo(Main.USAGE);
-    assertThat(terminal.out()).isEmpty();
-    assertThat(terminal.err().trim())
-        .isEqualTo(
-            "tutti bench: --store can be combined only with --time and --format; omit " + named);
-  }
-
-  @Test
-  void refusesToMeasureStoresForNoTime() {
-    assertThat(bench("--store=tcp", "--time=0")).isEqualTo(Main.USAGE);
-    assertThat(terminal.out()).isEmpty();
-    assertThat(terminal.err().trim())
-        .isEqualTo("tutti bench: --time must be at least 1 ms, not 0.0 ms");
   }
 
   @Test

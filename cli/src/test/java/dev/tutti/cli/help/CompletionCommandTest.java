@@ -44,7 +44,6 @@ class CompletionCommandTest {
     "tutti run --rdzv-backend, static c10d",
     "tutti bench --format, table json",
     "tutti bench --plot, <file>",
-    "tutti bench --store, tcp aeron hash file",
     "tutti store, add wait get keys serve set stat watch",
     "tutti store serve --data, <file>",
     "tutti store get, ''",
