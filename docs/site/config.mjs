@@ -27,10 +27,17 @@ export default defineConfig({
     logo: '/icon.svg',
     nav: [
       { text: 'Start', link: '/start' },
+      { text: 'Tutorial', link: '/tutorial' },
       { text: 'Operations', link: '/operations' },
       { text: 'Settings', link: '/reference/settings' },
       { text: 'Javadoc', link: '/javadoc/index.html', target: '_self' },
-      { text: process.env.TUTTI_VERSION ?? 'development', link: '/changelog' },
+      {
+        text: process.env.TUTTI_VERSION ?? 'development',
+        items: [
+          { text: 'What each version changed', link: '/changelog' },
+          { text: 'Other versions', link: `${repository}/releases` },
+        ],
+      },
     ],
     sidebar: sections.map(({ text, pages }) => ({
       text,

@@ -39,7 +39,8 @@ const wanted = {
 const chunks = path.join(site, 'assets/chunks');
 const [index] = fs.readdirSync(chunks).filter((name) => name.startsWith('@localSearchIndexroot'));
 const { default: json } = await import(pathToFileURL(path.join(chunks, index)));
-const { default: MiniSearch } = await import(pathToFileURL(path.join(work, 'node_modules/minisearch/dist/es/index.js')));
+const library = path.join(work, 'node_modules/minisearch/dist/es/index.js');
+const { default: MiniSearch } = await import(pathToFileURL(library));
 const sections = JSON.parse(fs.readFileSync(path.join(work, 'pages/sections.json'), 'utf8'));
 const operations = fs.readFileSync(path.join(work, 'pages/operations.md'), 'utf8');
 // The options of VPLocalSearchBox.vue with those of config.mjs.

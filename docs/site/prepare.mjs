@@ -75,14 +75,21 @@ const pattern = new RegExp(
   'gmsu',
 );
 
+// What Maven and Gradle need stands in tabs.
+const tabs = /^```xml\n((?:(?!```).*\n)*)```\n\n```kotlin\n((?:(?!```).*\n)*)```$/gm;
+
 for (const [file, place] of places) {
   const text = fs.readFileSync(path.join(root, file), 'utf8').replace(pattern, (all, ...rest) => {
     const { before, link } = rest.at(-1);
     return before === undefined ? all : before + rewritten(file, place, link);
   });
+  const tabbed = text.replace(
+    tabs,
+    '::: code-group\n\n```xml [Maven]\n$1```\n\n```kotlin [Gradle]\n$2```\n\n:::',
+  );
   const out = path.join(target, `${place}.md`);
   fs.mkdirSync(path.dirname(out), { recursive: true });
-  fs.writeFileSync(out, text);
+  fs.writeFileSync(out, tabbed);
 }
 fs.writeFileSync(path.join(target, 'sections.json'), JSON.stringify(sections));
 if (missing.length > 0) {

@@ -1,5 +1,5 @@
-// How the search of the site ranks sections of pages. VitePress passes functions to the browser as text, so they can use
-// nothing but their arguments.
+// How the search of the site ranks sections of pages. VitePress passes functions to the browser as text, so they can
+// use nothing but their arguments.
 
 /** Splits text into words; names such as TUTTI_TIMEOUT count as a whole and in parts. */
 export function tokenize(text) {
@@ -10,13 +10,13 @@ export function tokenize(text) {
 }
 
 /**
- * Returns the options of the search. Pages about the inside of Tutti count less, and a page counts more for the words that
- * it explains: its name, its further words in the sidebar, names of operations and of settings.
+ * Returns the options of the search. Pages about the inside of Tutti count less, and a page counts more for the words
+ * that it explains: its name, its further words in the sidebar, names of operations and of settings.
  *
  * sections: those of sidebar.mjs; operations: the text of the page of operations
  */
 export function options(sections, operations) {
-  const pages = {};
+  const pages = { '/': { weight: 0.2, words: [] } };
   for (const { text, pages: all } of sections) {
     for (const [, place, name, more = ''] of all) {
       const words = tokenize(`${name} ${more}`.toLowerCase());

@@ -1,11 +1,11 @@
-// Where each page of the repository stands on the site: [file in the repository, path on the site, name in the sidebar,
-// further words for which the search shows it first]. A page of docs/ that is not listed goes to the end of Reference if it lies in docs/reference, else to the
-// end of Guides, under its first heading.
+// Where each page of the repository stands on the site: [file in the repository, path on the site, name in the
+// sidebar, further words for which the search shows it first]. A page of docs/ that is not listed goes to the end of
+// Reference if it lies in docs/reference, else to the end of Guides, under its first heading.
 export const sections = [
   {
     text: 'Start',
     pages: [
-      ['README.md', 'start', 'Getting started', 'install maven dependency jdk quickstart'],
+      ['README.md', 'start', 'Getting started', 'install maven gradle dependency jdk quickstart'],
       ['docs/tutorial.md', 'tutorial', 'Tutorial', 'example learn'],
       ['examples/README.md', 'examples', 'Examples'],
       ['CHANGELOG.md', 'changelog', 'Changes'],
@@ -15,7 +15,7 @@ export const sections = [
     text: 'Guides',
     pages: [
       ['docs/training.md', 'training', 'DJL and PyTorch\'s Java bindings', 'DJL trainer'],
-      ['docs/gradients.md', 'gradients', 'Gradients from your own code', 'DataParallel bucket buckets PowerSGD optimizer'],
+      ['docs/gradients.md', 'gradients', 'Gradients from your own code', 'bucket buckets PowerSGD optimizer'],
       ['docs/checkpoints.md', 'checkpoints', 'Checkpoints', 'checkpoint save load resume'],
       ['docs/unit-tests.md', 'unit-tests', 'Unit tests and faults', 'World junit test tests'],
       ['docs/debugging.md', 'debugging', 'Ranks from an IDE', 'jdwp debugger debug breakpoint exec eclipse intellij'],
@@ -63,7 +63,7 @@ export const sections = [
     text: 'Help',
     pages: [
       ['docs/help.md', 'help', 'Messages and questions', 'hang hangs error'],
-      ['docs/from-torch-distributed.md', 'from-torch-distributed', 'Coming from torch.distributed', 'torch distributed init_process_group'],
+      ['docs/from-torch-distributed.md', 'from-torch-distributed', 'Coming from torch.distributed', 'init_process_group'],
     ],
   },
 ];

@@ -18,6 +18,7 @@ import java.util.Map;
 import java.util.ServiceLoader;
 import java.util.TreeMap;
 import java.util.concurrent.TimeUnit;
+import java.util.regex.MatchResult;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.junit.jupiter.api.Test;
@@ -100,6 +101,20 @@ class ReadmeTest {
     } finally {
       ranks.forEach(Process::destroyForcibly);
     }
+  }
+
+  /** The first page of the site, the README and the tutorial show the same. */
+  @Test
+  void pagesAgree() throws IOException {
+    String home = PageSnippets.page("index.md");
+    Matcher block =
+        Pattern.compile(
+                "```(?:java|xml|kotlin)?\n(?:import|\\$|Peer|<dep|depen).*?```", Pattern.DOTALL)
+            .matcher(readme().substring(0, readme().indexOf("## Unit-test")));
+    List<String> same = block.results().map(MatchResult::group).filter(home::contains).toList();
+    assertThat(same).hasSize(5);
+    String failure = same.get(2).replaceFirst("```\n", "").replace("```", "").replace('\n', ' ');
+    assertThat(PageSnippets.page("tutorial.md")).contains(failure.strip());
   }
 
   private static String readme() throws IOException {
