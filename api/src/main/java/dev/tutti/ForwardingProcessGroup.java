@@ -281,6 +281,11 @@ public abstract class ForwardingProcessGroup implements ProcessGroup {
   }
 
   @Override
+  public int newcomers() {
+    return delegate().newcomers();
+  }
+
+  @Override
   public ProcessGroup reconfigure(ReconfigureOptions options) {
     return delegate().reconfigure(options);
   }

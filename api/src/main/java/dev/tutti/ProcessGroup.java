@@ -826,6 +826,13 @@ public interface ProcessGroup extends AutoCloseable {
     return reconfigure(ReconfigureOptions.DEFAULT.withJoining(joining, joining));
   }
 
+  /**
+   * Returns how many processes have begun to wait in {@link #join} since the last change of members
+   * began, as far as this rank knows; ranks may differ. Never blocks.
+   */
+  @Incubating
+  int newcomers();
+
   /** Returns whether {@link #close()} was called. */
   boolean isClosed();
 

@@ -25,7 +25,7 @@ class GuidesTest {
     "embedding.md, 3",
     "interop.md, 2",
     "checkpoints.md, 4",
-    "elastic.md, 2"
+    "elastic.md, 3"
   })
   void theirCodeCompiles(String page, int blocks, @TempDir Path folder) throws Exception {
     try (PageSnippets snippets = new PageSnippets(PageSnippets.page(page), folder, IMPORTS)) {

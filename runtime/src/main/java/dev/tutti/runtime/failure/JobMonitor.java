@@ -3,6 +3,7 @@ package dev.tutti.runtime.failure;
 import dev.tutti.Store;
 import dev.tutti.cpu.wait.Latch;
 import dev.tutti.cpu.wait.Uninterrupted;
+import dev.tutti.runtime.membership.Newcomers;
 import dev.tutti.runtime.operation.Deadlines;
 import dev.tutti.runtime.operation.GroupIdentity;
 import dev.tutti.runtime.operation.RankProgress;
@@ -218,6 +219,11 @@ public final class JobMonitor implements AutoCloseable {
   /** Returns the key of an entry of the log. */
   public static String key(long number) {
     return EVENT + number;
+  }
+
+  /** Returns the processes that wait to join, as far as the log was read. */
+  public Newcomers newcomers() {
+    return reader.newcomers();
   }
 
   /** Returns whether this rank takes part. */

@@ -5,6 +5,7 @@ import dev.tutti.StoreClosedException;
 import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreException;
 import dev.tutti.StoreTimeoutException;
+import dev.tutti.runtime.membership.Newcomers;
 import dev.tutti.spi.Time;
 import java.lang.System.Logger.Level;
 import java.time.Duration;
@@ -31,6 +32,7 @@ final class LogReader {
   private final int rank;
   private final Time time;
   private final Consumer<JobInput> sink;
+  private final Newcomers newcomers = new Newcomers();
   private volatile boolean keepsWills;
   private volatile boolean leaving;
   private volatile boolean closed;
@@ -63,6 +65,11 @@ final class LogReader {
     leaving = true;
   }
 
+  /** Returns the processes that wait to join, as far as this reader has come. */
+  Newcomers newcomers() {
+    return newcomers;
+  }
+
   void close() {
     closed = true;
     store.close();
@@ -73,7 +80,9 @@ final class LogReader {
     while (!closed) {
       String key = JobMonitor.key(number);
       try {
-        sink.accept(new JobInput.Read(number, LogEntry.decode(store.get(key, SLICE))));
+        byte[] value = store.get(key, SLICE);
+        newcomers.read(number, value);
+        sink.accept(new JobInput.Read(number, LogEntry.decode(value)));
         number++;
       } catch (StoreTimeoutException e) {
         LOG.log(Level.TRACE, "rank {0}: no failure so far", rank);

@@ -10,7 +10,6 @@ import dev.tutti.runtime.membership.ChangeOutput;
 import dev.tutti.runtime.membership.ChangeOutput.Append;
 import dev.tutti.runtime.membership.ChangeOutput.Collect;
 import dev.tutti.runtime.membership.ChangeState;
-import dev.tutti.runtime.membership.MembershipEntry;
 import dev.tutti.runtime.membership.Ready;
 import dev.tutti.spi.Time;
 import java.time.Duration;
@@ -105,14 +104,7 @@ final class ChangeDriver {
   }
 
   private static ChangeInput.Read read(long place, byte[] value) {
-    MembershipEntry entry = null;
-    try {
-      entry = MembershipEntry.decode(value);
-    } catch (IllegalArgumentException e) {
-      System.getLogger(ChangeDriver.class.getName())
-          .log(System.Logger.Level.WARNING, "entry " + place + " of the log cannot be read", e);
-    }
-    return new ChangeInput.Read(place, entry, JobMonitor.lostRank(value));
+    return ChangeInput.Read.of(place, value, JobMonitor.lostRank(value));
   }
 
   /** Waits for whatever comes next: an entry, members, or a limit. */

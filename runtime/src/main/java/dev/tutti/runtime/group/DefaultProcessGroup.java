@@ -484,6 +484,11 @@ final class DefaultProcessGroup implements ProcessGroup {
   }
 
   @Override
+  public int newcomers() {
+    return job.monitor.newcomers().count(job.members.generation());
+  }
+
+  @Override
   public ProcessGroup reconfigure(ReconfigureOptions options) {
     checks.given(OpType.RECONFIGURE, "options", options);
     Generations generations = new Generations(job);

@@ -13,7 +13,18 @@ public sealed interface ChangeInput {
    * @param entry the entry; null if it says nothing about members
    * @param lost the member whose end the entry reports; -1 if there is none
    */
-  record Read(long place, @Nullable MembershipEntry entry, int lost) implements ChangeInput {}
+  record Read(long place, @Nullable MembershipEntry entry, int lost) implements ChangeInput {
+    /** Returns an entry of any kind, which says nothing about members if it cannot be read. */
+    public static Read of(long place, byte[] value, int lost) {
+      try {
+        return new Read(place, MembershipEntry.decode(value), lost);
+      } catch (IllegalArgumentException e) {
+        System.getLogger(ChangeInput.class.getName())
+            .log(System.Logger.Level.WARNING, "entry " + place + " of the log cannot be read", e);
+        return new Read(place, null, lost);
+      }
+    }
+  }
 
   /**
    * The answer to an {@link ChangeOutput.Append}: what is at that place now.

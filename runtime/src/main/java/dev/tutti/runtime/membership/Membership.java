@@ -1,7 +1,7 @@
 package dev.tutti.runtime.membership;
 
-import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.SortedSet;
@@ -20,13 +20,20 @@ public final class Membership {
    */
   private SortedSet<Integer> members = new TreeSet<>();
   private final SortedSet<Integer> lost = new TreeSet<>();
-  private final List<String> waiting = new ArrayList<>();
+
+  /** Those that wait to join, each with the place of its entry. */
+  private final Map<String, Long> waiting = new LinkedHashMap<>();
+
   private final Map<String, Integer> numbers = new HashMap<>();
   private final Map<Integer, String> leftOut = new HashMap<>();
   private int nextNumber;
   private long read;
   private long generation;
   private long open;
+
+  /** The change that led to the current generation. */
+  private long last;
+
   private MembershipEntry.@Nullable Change change;
   private String whyAbandoned = "";
 
@@ -46,13 +53,14 @@ public final class Membership {
   public Membership(Membership other) {
     members = new TreeSet<>(other.members);
     lost.addAll(other.lost);
-    waiting.addAll(other.waiting);
+    waiting.putAll(other.waiting);
     numbers.putAll(other.numbers);
     leftOut.putAll(other.leftOut);
     nextNumber = other.nextNumber;
     read = other.read;
     generation = other.generation;
     open = other.open;
+    last = other.last;
     change = other.change;
     whyAbandoned = other.whyAbandoned;
   }
@@ -85,8 +93,8 @@ public final class Membership {
   private void take(long place, @Nullable MembershipEntry entry) {
     switch (entry) {
       case MembershipEntry.Waiting(String name) -> {
-        if (!waiting.contains(name) && !numbers.containsKey(name)) {
-          waiting.add(name);
+        if (!numbers.containsKey(name)) {
+          waiting.putIfAbsent(name, place);
         }
       }
       case MembershipEntry.Withdrawn(String name) -> waiting.remove(name);
@@ -103,7 +111,7 @@ public final class Membership {
         if (open != 0
             && next.change() == open
             && next.base() == generation
-            && waiting.containsAll(next.plan().joined())) {
+            && waiting.keySet().containsAll(next.plan().joined())) {
           enter(place, next.plan());
         }
       }
@@ -120,6 +128,7 @@ public final class Membership {
 
   private void enter(long place, ChangePlan plan) {
     generation = place;
+    last = open;
     open = 0;
     change = null;
     members = new TreeSet<>(members);
@@ -158,7 +167,14 @@ public final class Membership {
 
   /** Returns those that wait to join, in the order in which they came. */
   public List<String> waiting() {
-    return List.copyOf(waiting);
+    return List.copyOf(waiting.keySet());
+  }
+
+  /**
+   * Returns how many wait that the last change could not take, because they came after it began.
+   */
+  int newcomers() {
+    return (int) waiting.values().stream().filter(place -> place > last).count();
   }
 
   /** Returns why a member was left out; null if it was not. */

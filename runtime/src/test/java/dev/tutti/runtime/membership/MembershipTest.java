@@ -21,6 +21,27 @@ class MembershipTest {
     readLogs();
   }
 
+  @Test
+  void whoCameAfterAChangeBeganIsNew() {
+    Newcomers newcomers = new Newcomers();
+    List<MembershipEntry> log =
+        List.of(
+            new MembershipEntry.Waiting("a"),
+            new MembershipEntry.Waiting("b"),
+            new MembershipEntry.Change(0, 0, MEMBERS, ANY),
+            new MembershipEntry.Waiting("c"),
+            new MembershipEntry.Generation(3, 0, 0, new ChangePlan(new TreeMap<>(), List.of("a"))),
+            new MembershipEntry.Waiting("d"),
+            new MembershipEntry.Withdrawn("c"));
+    List<Integer> counts = new ArrayList<>();
+    for (int place = 1; place <= log.size(); place++) {
+      newcomers.read(place, log.get(place - 1).encode());
+      counts.add(newcomers.count(place < 5 ? 0 : 5));
+    }
+    assertThat(counts).containsExactly(1, 2, 2, 3, 1, 2, 1);
+    assertThat(newcomers.count(0)).isZero();
+  }
+
   static void readLogs() {
     for (long seed = 0; seed < LOGS; seed++) {
       new Log(seed).read();

@@ -1,0 +1,172 @@
+package dev.tutti.checkpoint;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.tutti.GroupOptions;
+import dev.tutti.ProcessGroup;
+import dev.tutti.RendezvousException;
+import dev.tutti.Tensor;
+import dev.tutti.TooFewRanksException;
+import dev.tutti.fake.simulation.SimulatedWorld;
+import dev.tutti.fake.simulation.SimulatedWorld.RankEnd;
+import dev.tutti.state.ShardedState;
+import dev.tutti.state.StatePart;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.parallel.Isolated;
+
+/** Tests elastic jobs whose programs make mistakes, or that have too few ranks. */
+@Isolated("threads of other tests in shared locks would bring in real time")
+class ElasticTest {
+  private final ThreadLocal<GroupOptions> given = new ThreadLocal<>();
+
+  private List<RankEnd> run(SimulatedWorld world, ElasticOptions options, Elastic.Program program) {
+    return world
+        .withOptions(
+            each -> {
+              given.set(each);
+              return each;
+            })
+        .run(group -> Elastic.run(group, options.withGroup(given.get()), program))
+        .ends();
+  }
+
+  @Test
+  void whoseProgramFailsLeavesAndTheOthersGoOn() {
+    List<Integer> sizes = new ArrayList<>();
+    List<RankEnd> ends =
+        run(
+            SimulatedWorld.of(3),
+            ElasticOptions.DEFAULT,
+            generation -> {
+              ProcessGroup group = generation.group();
+              sizes.add(group.size());
+              long step = generation.restore(Contents.of());
+              if (group.size() == 3 && group.rank() == 1) {
+                throw new IllegalStateException("a bad record");
+              }
+              generation.commit(step + 1);
+            });
+    assertThat(sizes).containsExactly(3, 3, 3, 2, 2);
+    assertThat(ends.get(1).failure()).hasMessage("a bad record");
+    assertThat(ends.get(0).failure()).isNull();
+    assertThat(ends.get(2).failure()).isNull();
+  }
+
+  @Test
+  void ranksThatHaveDoneDifferentStepsAllFail() {
+    List<RankEnd> ends =
+        run(
+            SimulatedWorld.of(2),
+            ElasticOptions.DEFAULT,
+            generation -> {
+              long step = generation.restore(Contents.of());
+              generation.commit(step + 1 + generation.group().rank());
+            });
+    assertThat(ends)
+        .allSatisfy(
+            end ->
+                assertThat(end.failure())
+                    .isInstanceOf(IllegalStateException.class)
+                    .hasMessageContaining("others 1 to 2"));
+  }
+
+  @Test
+  void whereStatesDifferThatOfOneRankCounts() {
+    List<Long> restored = new ArrayList<>();
+    List<RankEnd> ends =
+        run(
+            SimulatedWorld.of(3),
+            ElasticOptions.DEFAULT,
+            generation -> {
+              Tensor sum = Tensor.of(0L);
+              Contents state = Contents.of().copies("sum", List.of("sum"), List.of(sum));
+              long step = generation.restore(state);
+              restored.add(sum.getLong(0));
+              sum.setLong(0, 5 + generation.group().rank());
+              generation.commit(step + 1);
+              if (generation.group().rank() == 2) {
+                throw new IllegalStateException("a bad record");
+              }
+              generation.commit(step + 2);
+            });
+    assertThat(ends.get(2).failure()).hasMessage("a bad record");
+    assertThat(restored).containsExactly(0L, 0L, 0L, 5L, 5L);
+  }
+
+  @Test
+  void tooFewWaitForOthersAndThenFail() {
+    ElasticOptions options =
+        ElasticOptions.DEFAULT.withSize(3, 3).withPatience(Duration.ofSeconds(50));
+    List<RankEnd> ends =
+        run(
+            SimulatedWorld.of(3),
+            options,
+            generation -> {
+              long step = generation.restore(Contents.of());
+              if (generation.group().rank() == 0) {
+                throw new IllegalStateException("a bad record");
+              }
+              generation.commit(step + 1);
+            });
+    for (RankEnd end : ends.subList(1, 3)) {
+      assertThat(end.failure())
+          .isInstanceOf(TooFewRanksException.class)
+          .hasMessageContaining("2 members are ready, and at least 3 are needed");
+      assertThat(end.after()).isGreaterThanOrEqualTo(Duration.ofSeconds(50));
+    }
+  }
+
+  @Test
+  void whoWaitsIsNotTakenIfThereAreEnough() {
+    List<String> groups = new ArrayList<>();
+    List<RankEnd> ends =
+        run(
+            SimulatedWorld.of(2).withJoiners(List.of(Duration.ofSeconds(1))),
+            ElasticOptions.DEFAULT.withSize(1, 2),
+            generation -> {
+              groups.add(generation.group().name());
+              for (long step = generation.restore(Contents.of()); step < 400; step++) {
+                SimulatedWorld.sleep(Duration.ofMillis(100));
+                generation.commit(step + 1);
+              }
+            });
+    assertThat(groups).containsExactly("0", "0");
+    assertThat(ends.get(2).failure()).isInstanceOf(RendezvousException.class);
+  }
+
+  @Test
+  void partsNeedCheckpoints() {
+    Contents parts =
+        Contents.of()
+            .parts(
+                "optimizer",
+                new ShardedState() {
+                  @Override
+                  public List<StatePart> parts() {
+                    return List.of();
+                  }
+
+                  @Override
+                  public Map<String, Long> counters() {
+                    return Map.of();
+                  }
+
+                  @Override
+                  public void restored(Map<String, Long> counters) {}
+                });
+    List<RankEnd> ends =
+        run(
+            SimulatedWorld.of(1),
+            ElasticOptions.DEFAULT,
+            generation ->
+                assertThatThrownBy(() -> generation.restore(parts))
+                    .isInstanceOf(IllegalArgumentException.class)
+                    .hasMessageContaining("a folder for checkpoints"));
+    assertThat(ends.getFirst().failure()).isNull();
+  }
+}

@@ -1,0 +1,134 @@
+package dev.tutti.checkpoint;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.tutti.BackendException;
+import dev.tutti.CollectiveException;
+import dev.tutti.GroupOptions;
+import dev.tutti.ProcessGroup;
+import dev.tutti.RendezvousException;
+import dev.tutti.StoreException;
+import dev.tutti.TooFewRanksException;
+import dev.tutti.fake.simulation.FaultPlan;
+import dev.tutti.fake.simulation.FaultPlan.Fault;
+import dev.tutti.fake.simulation.FaultPlan.Kind;
+import dev.tutti.fake.simulation.SimulatedWorld;
+import dev.tutti.fake.simulation.SimulatedWorld.Outcome;
+import dev.tutti.fake.simulation.SimulatedWorld.RankEnd;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.SplittableRandom;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.parallel.Isolated;
+
+/**
+ * Runs elastic jobs while processes crash, stand still, lose the store, and join: whoever comes to
+ * the end has done each step once. {@code -Dtutti.seeds=100000} sets how many worlds there are,
+ * {@code -Dtutti.firstSeed=…} with which seed they begin.
+ */
+@Isolated("threads of other tests in shared locks would bring in real time")
+class SimulatedElasticTest {
+  private static final int SEEDS = Integer.getInteger("tutti.seeds", 30);
+  private static final int FIRST = Integer.getInteger("tutti.firstSeed", 0);
+  private static final Duration TIMEOUT = Duration.ofSeconds(8);
+  private static final Duration PATIENCE = Duration.ofSeconds(40);
+  private static final long STEPS = 100;
+
+  /** What the processes of a world did. */
+  private static final class Seen {
+    /** The options with which a process joins. */
+    private final ThreadLocal<GroupOptions> given = new ThreadLocal<>();
+
+    private final List<String> ends = new ArrayList<>();
+    private long most;
+    private long longest;
+    private int generations;
+
+    GroupOptions take(GroupOptions options) {
+      given.set(options);
+      return options;
+    }
+
+    void run(ProcessGroup group) throws Exception {
+      ElasticOptions options =
+          ElasticOptions.DEFAULT.withGroup(given.get()).withTimeout(TIMEOUT).withPatience(PATIENCE);
+      Sums sums = new Sums();
+      Elastic.run(group, options, generation -> run(generation, sums));
+      ends.add(sums.toString());
+    }
+
+    private void run(ElasticGeneration generation, Sums sums) {
+      generations++;
+      ProcessGroup group = generation.group();
+      long step = generation.restore(sums.contents());
+      assertThat(sums).asString().isEqualTo(Sums.after(step).toString());
+      longest = Math.max(longest, most - step);
+      for (; step < STEPS; step++) {
+        SimulatedWorld.sleep(Duration.ofMillis(200));
+        sums.step(group, step);
+        generation.commit(step + 1);
+        most = Math.max(most, step + 1);
+      }
+    }
+  }
+
+  private static Outcome run(SimulatedWorld world, Seen seen) {
+    return world.withOptions(seen::take).run(seen::run);
+  }
+
+  private static SimulatedWorld world(long seed) {
+    SplittableRandom random = new SplittableRandom(seed);
+    int size = 2 + random.nextInt(3);
+    List<Duration> joiners = new ArrayList<>();
+    for (int i = random.nextInt(3); i > 0; i--) {
+      joiners.add(Duration.ofMillis(random.nextInt(15_000)));
+    }
+    FaultPlan plan = FaultPlan.random(random, size + joiners.size(), 3, Duration.ofSeconds(20));
+    return SimulatedWorld.of(size)
+        .withSeed(seed)
+        .withTimeout(TIMEOUT)
+        .withFaults(plan)
+        .withJoiners(joiners);
+  }
+
+  @Test
+  void eachStepIsDoneOnceAndASeedRepeatsIt() {
+    int generations = 0;
+    for (long seed = FIRST; seed < FIRST + SEEDS; seed++) {
+      generations += check(seed);
+    }
+    assertThat(generations).as("generations, of all ranks").isGreaterThan(4 * SEEDS);
+  }
+
+  private static int check(long seed) {
+    SimulatedWorld world = world(seed);
+    Seen seen = new Seen();
+    Outcome outcome = run(world, seen);
+    String what = "seed %d, %s, %s: %s".formatted(seed, world.plan(), world.joiners(), outcome);
+    for (RankEnd end : outcome.ends()) {
+      if (end.failure() != null) {
+        assertThat(end.failure())
+            .as(what)
+            .isInstanceOfAny(
+                RendezvousException.class,
+                TooFewRanksException.class,
+                StoreException.class,
+                BackendException.class,
+                CollectiveException.class);
+      }
+    }
+    assertThat(seen.ends).as(what).allMatch(Sums.after(STEPS).toString()::equals);
+    assertThat(seen.longest).as("steps that were lost; %s", what).isLessThanOrEqualTo(1);
+    boolean isCrashOnly =
+        world.plan().faults().stream().map(Fault::kind).allMatch(Kind.CRASH::equals);
+    if (isCrashOnly) {
+      outcome.ends().stream()
+          .filter(end -> !end.crashed() && end.rank() < world.size())
+          .forEach(end -> assertThat(end.failure()).as(what).isNull());
+    }
+    Outcome again = run(world, new Seen());
+    assertThat(again.hash()).as("seed %d", seed).isEqualTo(outcome.hash());
+    return seen.generations;
+  }
+}
