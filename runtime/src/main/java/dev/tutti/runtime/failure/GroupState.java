@@ -67,7 +67,7 @@ final class GroupState implements Cloneable {
     sink.add(isOver ? null : first);
     sink.add(isOver ? null : found);
     sink.add(isAsking ? known : null);
-    sink.add(isJoined ? 0 : firstNumber);
+    sink.add(isJoined ? (firstNumber == Long.MAX_VALUE ? 1 : 0) : firstNumber);
     sink.add(phase == Phase.EXPLAINING ? gone : null);
     sink.add(phase == Phase.EXPLAINING ? explainBy : 0);
     sink.add(phase == Phase.REPORTING ? reportBy : 0);

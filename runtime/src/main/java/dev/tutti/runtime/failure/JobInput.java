@@ -64,6 +64,12 @@ sealed interface JobInput {
   /** Another rank's entry is where this rank's was to be. */
   record Taken(long number, LogEntry entry) implements JobInput {}
 
+  /**
+   * This rank stood still while its entry was to be appended, until the call ran out of time; the
+   * entry may be in the log.
+   */
+  record Missed() implements JobInput {}
+
   /** The store refused the entry that was to be appended. */
   record Unwritten() implements JobInput {}
 

@@ -46,6 +46,9 @@ final class JobState {
    * reports nothing of a group that it has left. If it decides alone, it says at once where it
    * stands, since it may have left when the store answers and others ask.
    *
+   * An append that ran out of time because this rank stood still proves nothing about the store: it
+   * is tried again, unless the log has shown the entry by then.
+   *
    * Only one thread at a time takes a step, and no step leads to another.
    *
    * What a failure runs for the first time is on its way to the caller. A switch over types is linked
@@ -170,6 +173,7 @@ final class JobState {
           appending = false;
           read(number, entry);
         }
+        case JobInput.Missed() -> appending = false;
         case JobInput.Unwritten() -> unwritten();
         case JobInput.Collected(String name, Evidence evidence) -> collected(group(name), evidence);
         case JobInput.ServerLost(String why) -> loseServer(why);
@@ -339,8 +343,9 @@ final class JobState {
   private boolean isWanted(LogEntry entry) {
     if (entry instanceof LogEntry.Failed(FailureEvent event)) {
       // The first failure may be this very one, delivered on this rank alone.
-      FailureEvent first = group(event.group()).first;
-      return first == null || first.isSame(event);
+      GroupState group = group(event.group());
+      FailureEvent first = group.first;
+      return first == null || (group.firstNumber == Long.MAX_VALUE && first.isSame(event));
     }
     if (entry instanceof LogEntry.Found found) {
       return group(found.group()).found == null;
@@ -356,7 +361,11 @@ final class JobState {
     if (earlier == null || !question.isSame(earlier.question)) {
       return true;
     }
-    outputs.add(new JobOutput.Adopt(question, earlier.number));
+    if (earlier.question.isOf(question)) {
+      ask(question, earlier.number);
+    } else {
+      outputs.add(new JobOutput.Adopt(question, earlier.number));
+    }
     return false;
   }
 
@@ -417,6 +426,9 @@ final class JobState {
     }
     GroupState group = group(event.group());
     if (group.first != null) {
+      if (number < group.firstNumber && event.isSame(group.first)) {
+        group.firstNumber = number;
+      }
       return;
     }
     group.first = event;

@@ -54,6 +54,11 @@ record Question(FailureEvent timeout) {
         && timeout.elapsed().compareTo(theirs.elapsed().multipliedBy(3).dividedBy(2)) < 0;
   }
 
+  /** Tells whether this is another question as it is in the log. */
+  boolean isOf(Question other) {
+    return timeout.isSame(other.timeout);
+  }
+
   byte[] encode() {
     byte[] event = timeout.encode();
     return ByteBuffer.allocate(1 + event.length).put((byte) MARK).put(event).array();

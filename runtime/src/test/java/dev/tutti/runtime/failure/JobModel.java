@@ -24,9 +24,9 @@ final class JobModel implements Model<JobModel.Action> {
   /*
    * A call of the store has two actions, its effect and its reply, so a rank may be lost between
    * them. Time passes only when no rank has anything left to do at this time: the ranks that run are
-   * fast beside the limits. A rank that is paused is arbitrarily slow; one that is cut off cannot use
-   * the store, though its peers reach it. What happens to ranks from outside counts as a fault, and
-   * their number is limited.
+   * fast beside the limits. A rank that is paused is arbitrarily slow, and may miss the reply of a
+   * call that it waited for; one that is cut off cannot use the store, though its peers reach it.
+   * What happens to ranks from outside counts as a fault, and their number is limited.
    */
   static final AnswerTimes TIMES = new AnswerTimes(Duration.ofNanos(100));
   static final String GROUP = "0";
@@ -70,6 +70,7 @@ final class JobModel implements Model<JobModel.Action> {
     TELL,
     READ,
     STORE,
+    MISS,
     REPLY,
     ANSWER,
     COLLECT,
@@ -311,7 +312,13 @@ final class JobModel implements Model<JobModel.Action> {
       case REPLY -> {
         JobInput reply = rank.reply;
         rank.reply = null;
+        rank.isLate = false;
         offer(r, reply);
+      }
+      case MISS -> {
+        rank.reply = null;
+        rank.isLate = false;
+        offer(r, new JobInput.Missed());
       }
       case ANSWER -> answer(r);
       case COLLECT -> {
@@ -342,6 +349,7 @@ final class JobModel implements Model<JobModel.Action> {
         rank.pausedSince = -1;
         if (pause > TIMES.standstill().toNanos()) {
           rank.stoodStillUntil = now + 2 * pause;
+          rank.isLate = rank.isAppending();
         }
         // The store takes all that was sent to it before it ends a wait.
         for (int other = 0; r == server && other < ranks.length; other++) {
@@ -512,6 +520,7 @@ final class JobModel implements Model<JobModel.Action> {
   }
 
   private void log(LogEntry entry) {
+    require(!log.contains(entry), "an entry is in the log once");
     List<LogEntry> all = new ArrayList<>(log);
     all.add(entry);
     log = all;

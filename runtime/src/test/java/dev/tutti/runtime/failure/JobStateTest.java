@@ -471,6 +471,31 @@ class JobStateTest {
   }
 
   @Test
+  void anAppendThatThisRankSleptThroughIsTriedAgain() {
+    join("0", 0, 1, 2);
+    FailureEvent own = failure("0", 1, "own");
+    offer(new JobInput.Failed(own)).offer(new JobInput.Missed());
+    Append append = new Append(1, new LogEntry.Failed(own));
+    assertThat(take(Append.class)).containsExactly(append, append);
+    offer(new JobInput.Taken(1, new LogEntry.Failed(own)));
+    assertThat(verdict().failedRank()).isEqualTo(1);
+    assertThat(take(Append.class)).isEmpty();
+    assertThat(state.isAppending()).isFalse();
+  }
+
+  @Test
+  void aMissedAppendIsNotTriedAgainIfTheLogShowsIt() {
+    join("0", 0, 1, 2);
+    Question own = question(1, 3);
+    offer(new JobInput.Waits(own));
+    offer(new JobInput.Read(1, new LogEntry.Asked(own))).offer(new JobInput.Missed());
+    assertThat(take(Append.class)).containsExactly(new Append(1, new LogEntry.Asked(own)));
+    assertThat(take(Find.class)).hasSize(1);
+    assertThat(take(Adopt.class)).isEmpty();
+    assertThat(state.isAppending()).isFalse();
+  }
+
+  @Test
   void entriesOfALaterVersionAreSkipped() {
     join("0", 0, 1, 2);
     offer(new JobInput.Read(1, LogEntry.decode(new byte[] {7, 'x'})));

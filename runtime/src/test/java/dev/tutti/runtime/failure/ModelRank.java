@@ -34,6 +34,10 @@ final class ModelRank implements Cloneable {
 
   JobOutput.@Nullable Append append;
   @Nullable JobInput reply;
+
+  /** Whether the call of the store has run out of time because this rank stood still. */
+  boolean isLate;
+
   boolean answers;
   long collectLimit;
   @Nullable Evidence collect;
@@ -65,6 +69,11 @@ final class ModelRank implements Cloneable {
     return !isCrashed && pausedSince < 0;
   }
 
+  /** Tells whether an entry is on its way into the log, or in it unknown to this rank. */
+  boolean isAppending() {
+    return append != null || reply instanceof JobInput.Written;
+  }
+
   long hash() {
     if (hash == 0) {
       StateHash all = new StateHash();
@@ -92,7 +101,8 @@ final class ModelRank implements Cloneable {
             + (hasLeft ? 512 : 0)
             + (probes ? 1024 : 0)
             + (read < sent ? 2048 : 0)
-            + (isExplained ? 4096 : 0));
+            + (isExplained ? 4096 : 0)
+            + (isLate && isAppending() ? 8192 : 0));
     all.add(isExplained ? 0 : explainBy);
     all.add(says);
     all.add(find == null ? 0 : findBy);

@@ -69,6 +69,8 @@ class PlantedFaultsTest {
             "toAppend.add(new LogEntry.Found(group.name, evidence.self(), Blame.find(evidence)));",
             "settle(group, evidence);"),
         arguments("JobState", "appending = false; read(number, entry);", "read(number, entry);"),
+        arguments("JobState", "Missed() -> appending = false;", "Missed() -> unwritten();"),
+        arguments("JobState", "(group.firstNumber == Long.MAX_VALUE && ", "("),
         arguments(
             "JobState",
             "fail(event.kind() == Kind.PEER_LOST ? event.asTimeout() : event);",

@@ -103,6 +103,9 @@ final class PossibleActions {
     if (rank.reply != null) {
       to.add(new Action(Step.REPLY, r));
     }
+    if (rank.isLate && rank.reply instanceof JobInput.Written) {
+      to.add(new Action(Step.MISS, r));
+    }
     if (rank.answers && answers) {
       to.add(new Action(Step.ANSWER, r));
     }

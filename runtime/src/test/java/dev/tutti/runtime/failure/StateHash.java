@@ -89,6 +89,7 @@ final class StateHash implements JobState.Sink {
       }
       case JobInput.ServerLost _ -> add(16);
       case JobInput.Tick _ -> add(17);
+      case JobInput.Missed _ -> add(18);
       case Integer number -> add(number.longValue());
       case Enum<?> constant -> add(constant.name().hashCode());
       case Question question -> {
