@@ -145,7 +145,7 @@ final class Agreement {
     return switch (e) {
       case AccessDeniedException failed ->
           failed.getFile()
-              + ": permission denied; let this user write there, or use another folder";
+              + ": permission denied; let this user read and write there, or use another folder";
       case FileSystemException failed -> {
         String reason = failed.getReason();
         yield failed.getFile()

@@ -12,6 +12,7 @@ import dev.tutti.fake.ThreadedWorld;
 import dev.tutti.state.ShardedState;
 import dev.tutti.state.StatePart;
 import java.io.IOException;
+import java.io.RandomAccessFile;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -307,6 +308,18 @@ class TroubleTest {
               }),
           folder.resolve("step-9/checkpoint.json") + ": there is no such checkpoint");
     }
+  }
+
+  @Test
+  void aFileOfAnyLengthInThePlaceOfAManifestIsNotReadWhole() throws IOException {
+    save(new FullDisk(false), 3);
+    Path manifest = folder.resolve("step-3/checkpoint.json");
+    try (RandomAccessFile file = new RandomAccessFile(manifest.toFile(), "rw")) {
+      file.setLength(Integer.MAX_VALUE - 8);
+    }
+    assertFail(
+        loadFailures(2, model(filled(1))),
+        manifest + " is damaged: it does not end with a SHA-256");
   }
 
   @Test

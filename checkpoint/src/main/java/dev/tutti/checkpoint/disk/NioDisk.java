@@ -10,6 +10,7 @@ import java.nio.channels.FileChannel;
 import java.nio.file.DirectoryIteratorException;
 import java.nio.file.DirectoryStream;
 import java.nio.file.FileAlreadyExistsException;
+import java.nio.file.FileSystemException;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
 import java.nio.file.Path;
@@ -48,6 +49,10 @@ public final class NioDisk implements Disk {
 
   @Override
   public Input open(Path file, boolean cached) throws IOException {
+    if (Files.exists(file) && !Files.isRegularFile(file)) {
+      // A pipe would wait for somebody who writes.
+      throw new FileSystemException(file.toString(), null, "not a regular file");
+    }
     DirectFile channels = new DirectFile(file, !cached, READ);
     return new Input() {
       @Override

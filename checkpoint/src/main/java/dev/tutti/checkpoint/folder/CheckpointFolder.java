@@ -88,9 +88,10 @@ public final class CheckpointFolder {
       if (input.length() > Integer.MAX_VALUE - 8) {
         throw new MalformedException("it has " + input.length() + " bytes");
       }
-      byte[] bytes = new byte[(int) input.length()];
-      input.read(0, ByteBuffer.wrap(bytes));
-      Manifest manifest = Manifest.decode(bytes);
+      int length = (int) input.length();
+      int endBytes = Math.min(length, Manifest.END_BYTES);
+      Manifest.requireEnd(bytes(input, length - endBytes, endBytes));
+      Manifest manifest = Manifest.decode(bytes(input, 0, length));
       if (manifest.step() != step) {
         throw new MalformedException("it is that of step " + manifest.step());
       }
@@ -103,6 +104,12 @@ public final class CheckpointFolder {
     } catch (MalformedException e) {
       throw new IOException(damaged(step, String.valueOf(e.getMessage())), e);
     }
+  }
+
+  private static byte[] bytes(Disk.Input input, long start, int count) throws IOException {
+    byte[] bytes = new byte[count];
+    input.read(start, ByteBuffer.wrap(bytes));
+    return bytes;
   }
 
   private String damaged(long step, String what) {

@@ -10,6 +10,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.SortedMap;
 import java.util.TreeMap;
+import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -34,6 +35,12 @@ public record Manifest(
   private static final String FORMAT = "tutti-checkpoint-1";
   private static final String DIGEST_MEMBER = ",\"sha256\":\"";
   private static final int DIGEST_CHARACTERS = 64;
+  private static final String END = "\"}\n";
+
+  /** The number of bytes at the end of a manifest that {@link #requireEnd} checks. */
+  public static final int END_BYTES = DIGEST_MEMBER.length() + DIGEST_CHARACTERS + END.length();
+
+  private static final Pattern FILE = Pattern.compile("[A-Za-z0-9_][A-Za-z0-9_.-]*");
 
   /** Copies the lists. */
   public Manifest {
@@ -84,10 +91,7 @@ public record Manifest(
     json.put("values", values);
     String text = Json.write(json);
     String digested = text.substring(0, text.length() - 1);
-    return (digested
-            + DIGEST_MEMBER
-            + Sha256.of(digested.getBytes(StandardCharsets.UTF_8))
-            + "\"}\n")
+    return (digested + DIGEST_MEMBER + Sha256.of(digested.getBytes(StandardCharsets.UTF_8)) + END)
         .getBytes(StandardCharsets.UTF_8);
   }
 
@@ -119,11 +123,9 @@ public record Manifest(
    * @throws MalformedException if a byte has changed, or it is no manifest of this version
    */
   public static Manifest decode(byte[] utf8) throws MalformedException {
-    int end = utf8.length - DIGEST_MEMBER.length() - DIGEST_CHARACTERS - "\"}\n".length();
-    String tail =
-        new String(
-            utf8, Math.max(0, end), utf8.length - Math.max(0, end), StandardCharsets.ISO_8859_1);
-    if (end < 0 || !tail.equals(DIGEST_MEMBER + Sha256.of(Arrays.copyOf(utf8, end)) + "\"}\n")) {
+    int end = Math.max(0, utf8.length - END_BYTES);
+    String digest = requireEnd(Arrays.copyOfRange(utf8, end, utf8.length));
+    if (!digest.equals(Sha256.of(Arrays.copyOf(utf8, end)))) {
       throw new MalformedException("its SHA-256 is not that of its content");
     }
     if (!(Json.read(ByteBuffer.wrap(utf8)) instanceof Map<?, ?> json)
@@ -131,6 +133,21 @@ public record Manifest(
       throw new MalformedException("not of the format " + FORMAT);
     }
     return new Fields(json).manifest();
+  }
+
+  /**
+   * Checks that a text ends as a manifest does, before all of it is read: it may have any length.
+   *
+   * @param end its last {@link #END_BYTES} bytes, or all if it has fewer
+   * @return the SHA-256 that stands there
+   * @throws MalformedException if it does not
+   */
+  public static String requireEnd(byte[] end) throws MalformedException {
+    String text = new String(end, StandardCharsets.ISO_8859_1);
+    if (end.length < END_BYTES || !text.startsWith(DIGEST_MEMBER) || !text.endsWith(END)) {
+      throw new MalformedException("it does not end with a SHA-256");
+    }
+    return text.substring(DIGEST_MEMBER.length(), END_BYTES - END.length());
   }
 
   /** The members of a JSON object, read with their types. */
@@ -165,7 +182,7 @@ public record Manifest(
 
     private FileRecord file() throws MalformedException {
       String name = get("name", String.class);
-      if (name.isEmpty() || name.startsWith(".") || name.contains("/")) {
+      if (!FILE.matcher(name).matches()) {
         throw new MalformedException("a file is named '" + name + "'");
       }
       List<Integer> checksums = new ArrayList<>();
@@ -193,14 +210,20 @@ public record Manifest(
         throw new MalformedException("tensor '" + name + "': " + e.getMessage());
       }
       Shape shape = new Shape(list("shape", Long.class));
+      long first = number("first");
       long count = number("count");
+      if (first > elements(name, shape) - count) {
+        throw new MalformedException(
+            "%d elements of tensor '%s' from %d on are outside its shape %s"
+                .formatted(count, name, first, shape));
+      }
       StoredRange range =
           new StoredRange(
               get("section", String.class),
               name,
               dtype,
               shape,
-              number("first"),
+              first,
               count,
               count("file"),
               number("start"));
@@ -214,6 +237,17 @@ public record Manifest(
             "a range of tensor '%s' starts at byte %d".formatted(name, range.start()));
       }
       return range;
+    }
+
+    private static long elements(String name, Shape shape) throws MalformedException {
+      try {
+        if (shape.sizes().stream().allMatch(size -> size >= 0)) {
+          return shape.times(1);
+        }
+      } catch (ArithmeticException e) {
+        // The same message says it.
+      }
+      throw new MalformedException("tensor '%s' has the shape %s".formatted(name, shape));
     }
 
     private List<String> names() {

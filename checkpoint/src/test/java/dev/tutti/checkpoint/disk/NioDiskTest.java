@@ -9,6 +9,7 @@ import java.lang.foreign.Arena;
 import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -72,11 +73,12 @@ class NioDiskTest {
   }
 
   @Test
-  void failuresNameTheFile() throws IOException {
-    try (Disk.Input input = new NioDisk().open(folder, true)) {
-      assertThatThrownBy(() -> input.read(0, ByteBuffer.allocate(1)))
+  void whatIsNoFileIsNotOpened() throws IOException {
+    Path device = Files.createSymbolicLink(folder.resolve("zero"), Path.of("/dev/zero"));
+    for (Path path : List.of(folder, device)) {
+      assertThatThrownBy(() -> new NioDisk().open(path, true))
           .isInstanceOf(IOException.class)
-          .hasMessage("%s: Is a directory", folder);
+          .hasMessage("%s: not a regular file", path);
     }
   }
 }

@@ -60,7 +60,7 @@ class ManifestTest {
 
   @Test
   void whatPointsOutsideIsRefused() {
-    for (String name : List.of("../a", "/a", ".lock", "")) {
+    for (String name : List.of("../a", "/a", ".lock", "", "a\0", "\u00e9")) {
       assertThatThrownBy(() -> Manifest.decode(manifest(name).encode()))
           .hasMessage("a file is named '" + name + "'");
     }
@@ -74,6 +74,24 @@ class ManifestTest {
                             1, 1, good.files(), List.of(outside), good.counters(), good.values())
                         .encode()))
         .hasMessage("a range of tensor 'w' is outside its file");
+  }
+
+  @Test
+  void whatIsOutsideATensorIsRefused() {
+    for (String bad : List.of("[2,-3]", "[4611686018427387904,4]", "[-1,-6]")) {
+      assertThatThrownBy(() -> Manifest.decode(replaced("[2,3]", bad)))
+          .hasMessage("tensor 'w \"é\"' has the shape " + bad.replace(",", ", "));
+    }
+    assertThatThrownBy(() -> Manifest.decode(replaced("[2,3]", "[2,2]")))
+        .hasMessage("4 elements of tensor 'w \"é\"' from 1 on are outside its shape [2, 2]");
+  }
+
+  @Test
+  void aFaultIsDescribedInFewCharacters() {
+    String text = "x".repeat(100_000);
+    assertThatThrownBy(
+            () -> Manifest.decode(replaced("\"ranks\":1,", "\"ranks\":\"" + text + "\",")))
+        .hasMessage(("its member 'ranks' is not a Long: " + text).substring(0, 300) + "...");
   }
 
   /** Returns a manifest with a part of its text replaced, and the digest of that. */

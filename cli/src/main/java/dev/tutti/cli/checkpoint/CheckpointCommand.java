@@ -2,6 +2,8 @@ package dev.tutti.cli.checkpoint;
 
 import dev.tutti.checkpoint.StoredCheckpoint;
 import dev.tutti.checkpoint.StoredCheckpoint.TensorInfo;
+import dev.tutti.cli.process.LaunchException;
+import dev.tutti.cli.process.Reasons;
 import dev.tutti.cli.process.Terminal;
 import dev.tutti.spi.Printable;
 import java.io.IOException;
@@ -74,7 +76,7 @@ public final class CheckpointCommand implements Runnable {
   }
 
   private static String text(IOException e) {
-    return Printable.line(String.valueOf(e.getMessage()));
+    return Printable.line(Reasons.of(e));
   }
 
   @Command(
@@ -119,7 +121,12 @@ public final class CheckpointCommand implements Runnable {
     if (steps.isEmpty()) {
       return;
     }
-    StoredCheckpoint checkpoint = StoredCheckpoint.open(folder, steps.getLast());
+    StoredCheckpoint checkpoint;
+    try {
+      checkpoint = StoredCheckpoint.open(folder, steps.getLast());
+    } catch (IOException e) {
+      throw new LaunchException(1, Reasons.of(e), e);
+    }
     List<String> lines = new ArrayList<>();
     lines.add("step %d, saved by %d ranks".formatted(checkpoint.step(), checkpoint.ranks()));
     checkpoint.tensors().stream()

@@ -6,6 +6,7 @@ import java.nio.file.AccessDeniedException;
 import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.FileSystemException;
 import java.nio.file.NoSuchFileException;
+import java.nio.file.NotDirectoryException;
 
 /**
  * Descriptions of file failures: several kinds of exceptions have no message but the name of the
@@ -24,6 +25,7 @@ public final class Reasons {
       case AccessDeniedException e -> "permission denied: " + e.getFile();
       case FileAlreadyExistsException e -> e.getFile() + " exists and is not a directory";
       case NoSuchFileException e -> "no such file or directory: " + e.getFile();
+      case NotDirectoryException e -> "not a directory: " + e.getFile();
       case CharacterCodingException _ -> "not text in UTF-8";
       case FileSystemException e when e.getReason() == null ->
           e.getClass().getSimpleName() + " at " + e.getFile();

@@ -93,4 +93,53 @@ class CheckpointCommandTest {
     assertThat(lines.get(4)).startsWith("step 10: " + file + " is damaged: the CRC32C of its");
     assertThat(lines.get(5)).isEqualTo("step 5: 8357 bytes are right");
   }
+
+  private void assertSays(int code, String line, String... args) {
+    TestTerminal own = new TestTerminal();
+    assertThat(Main.execute(own.terminal(), Map.of(), args)).isEqualTo(code);
+    assertThat((own.out() + own.err()).lines()).contains(line);
+  }
+
+  @Test
+  void aFolderThatIsNoneIsNamed() throws IOException {
+    String none = folder.resolve("none").toString();
+    String file = Files.writeString(folder.resolve("file"), "text").toString();
+    for (String command : List.of("list", "verify", "show")) {
+      String prefix = "tutti checkpoint " + command + ": ";
+      assertSays(1, prefix + "no such file or directory: " + none, "checkpoint", command, none);
+      assertSays(1, prefix + "not a directory: " + file, "checkpoint", command, file);
+    }
+    assertSays(
+        1, "step 3: no such file or directory: " + none, "checkpoint", "verify", "--step=3", none);
+  }
+
+  @Test
+  void whatIsNoCheckpointIsNamedAndTheOthersAreRead() throws IOException {
+    save();
+    Path pipe = Files.createDirectory(folder.resolve("step-20")).resolve("checkpoint.json");
+    // As a pipe would, it has no end.
+    Files.createSymbolicLink(pipe, Path.of("/dev/zero"));
+    Path loop = folder.resolve("step-21");
+    Files.createSymbolicLink(loop, loop.getFileName());
+    Files.createSymbolicLink(folder.resolve("step-22"), Path.of("step-5"));
+    for (String command : List.of("list", "verify")) {
+      checkpoint("checkpoint", command, folder.toString());
+    }
+    String away = folder.resolve("step-22") + " away to load an older checkpoint";
+    String other = folder.resolve("step-22/checkpoint.json") + " is damaged: it is that of step 5";
+    assertThat(terminal.out().lines())
+        .contains(
+            "step 5  2 ranks  2 tensors  8357 bytes",
+            "step 5: 8357 bytes are right",
+            "step 20  " + pipe + ": not a regular file",
+            "step 20: " + pipe + ": not a regular file",
+            "step 22: " + other + "; move " + away)
+        .anyMatch(line -> line.startsWith("step 21: " + loop + "/checkpoint.json: Too many"));
+    assertSays(
+        1,
+        "tutti checkpoint show: " + other + "; move " + away,
+        "checkpoint",
+        "show",
+        folder.toString());
+  }
 }

@@ -7,6 +7,7 @@ import java.nio.file.AccessDeniedException;
 import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.FileSystemLoopException;
 import java.nio.file.NoSuchFileException;
+import java.nio.file.NotDirectoryException;
 import org.junit.jupiter.api.Test;
 
 class ReasonsTest {
@@ -17,6 +18,7 @@ class ReasonsTest {
         .isEqualTo("/a exists and is not a directory");
     assertThat(Reasons.of(new NoSuchFileException("/a")))
         .isEqualTo("no such file or directory: /a");
+    assertThat(Reasons.of(new NotDirectoryException("/a"))).isEqualTo("not a directory: /a");
     assertThat(Reasons.of(new FileSystemLoopException("/a")))
         .isEqualTo("FileSystemLoopException at /a");
     assertThat(Reasons.of(new IOException("disk full"))).isEqualTo("disk full");
