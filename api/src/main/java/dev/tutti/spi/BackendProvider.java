@@ -1,6 +1,7 @@
 package dev.tutti.spi;
 
 import dev.tutti.Capabilities;
+import dev.tutti.Incubating;
 import dev.tutti.Setting;
 import dev.tutti.Settings;
 import java.util.List;
@@ -105,6 +106,18 @@ public interface BackendProvider {
    */
   default DeviceSession openDevice(int index) {
     throw new UnsupportedOperationException("backend '" + name() + "' works on host memory");
+  }
+
+  /**
+   * Returns the steps that the backend would take for an operation, by the code that chooses
+   * algorithms for real groups; or empty if it cannot tell. Uses no network and few bytes of
+   * memory. Any thread may call this.
+   *
+   * @param request the operation and the job
+   */
+  @Incubating
+  default Optional<OperationPlan> plan(PlanRequest request) {
+    return Optional.empty();
   }
 
   /**

@@ -23,6 +23,8 @@ import dev.tutti.gloo.transport.cma.RemoteMemory;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.BackendProvider;
+import dev.tutti.spi.OperationPlan;
+import dev.tutti.spi.PlanRequest;
 import dev.tutti.store.JobToken;
 import dev.tutti.tls.TlsSettings;
 import java.io.IOException;
@@ -282,6 +284,11 @@ public final class GlooProvider implements BackendProvider {
   }
 
   @Override
+  public Optional<OperationPlan> plan(PlanRequest request) {
+    return GlooPlans.plan(request);
+  }
+
+  @Override
   public Backend create(BackendContext context) throws Exception {
     long deadline = context.deadlineNanos();
     Settings settings = context.settings();
@@ -320,15 +327,13 @@ public final class GlooProvider implements BackendProvider {
   private static GlooBackend create(
       BackendContext context, Wire wire, @Nullable SharedHost sharedHost, boolean crowded) {
     Settings settings = context.settings();
-    AlgorithmTable wanted = settings.get(ALGORITHMS);
     if (sharedHost == null) {
-      AlgorithmTable table = crowded ? wanted.whereRanksShareCores() : wanted;
-      return new SocketBackend(wire, agreed(context, table));
+      return new SocketBackend(wire, agreed(context, GlooPlans.table(settings, crowded)));
     }
     return sharedHost.isOneHost()
         ? sharedHost.inMemory(
             wire, settings.get(RemoteMemory.SETTING), settings.get(SharedHeap.SETTING))
-        : sharedHost.onTwoLevels(wire, agreed(context, wanted));
+        : sharedHost.onTwoLevels(wire, agreed(context, GlooPlans.table(settings, false)));
   }
 
   /**

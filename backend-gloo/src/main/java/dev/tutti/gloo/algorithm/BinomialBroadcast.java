@@ -4,7 +4,10 @@ import dev.tutti.gloo.transport.Endpoint;
 import dev.tutti.gloo.transport.Request;
 import dev.tutti.gloo.transport.Slot;
 import dev.tutti.spi.Operation;
+import dev.tutti.spi.OperationPlan.Step;
 import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -62,5 +65,14 @@ public final class BinomialBroadcast {
     }
     Flow.awaitAll(transport, operation, sends);
     transport.flush();
+  }
+
+  /** Returns the steps, for {@code size} ranks. */
+  static List<Step> steps(int size, long bytes) {
+    List<Step> steps = new ArrayList<>();
+    for (long distance = 1; distance < size; distance *= 2) {
+      steps.add(Step.network((int) distance, 1, 1, bytes));
+    }
+    return steps;
   }
 }

@@ -6,7 +6,9 @@ import dev.tutti.gloo.transport.Endpoint;
 import dev.tutti.gloo.transport.Request;
 import dev.tutti.gloo.transport.Slot;
 import dev.tutti.spi.Operation;
+import dev.tutti.spi.OperationPlan.Step;
 import java.lang.foreign.MemorySegment;
+import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -79,5 +81,10 @@ public final class BinomialReduce {
       int parent = (virtual - Integer.lowestOneBit(virtual) + root) % size;
       transport.await(transport.send(parent, slot, memory, 0, bytes), operation);
     }
+  }
+
+  /** Returns the steps, for {@code size} ranks; the busiest one receives instead of sending. */
+  static List<Step> steps(int size, long bytes) {
+    return BinomialBroadcast.steps(size, bytes).stream().map(step -> step.reducing(bytes)).toList();
   }
 }

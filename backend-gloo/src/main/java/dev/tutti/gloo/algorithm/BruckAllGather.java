@@ -4,7 +4,10 @@ import dev.tutti.gloo.transport.Endpoint;
 import dev.tutti.gloo.transport.Request;
 import dev.tutti.gloo.transport.Slot;
 import dev.tutti.spi.Operation;
+import dev.tutti.spi.OperationPlan.Step;
 import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.List;
 
 /**
  * Gathers the parts of all ranks in messages of doubling size: few steps, for small parts between
@@ -71,5 +74,14 @@ public final class BruckAllGather {
       MemorySegment.copy(
           rotated, starts[i], parts.memory(part), parts.offset(part), parts.bytes(part));
     }
+  }
+
+  /** Returns the steps, for {@code size} ranks with a part of {@code part} bytes each. */
+  static List<Step> steps(int size, double part) {
+    List<Step> steps = new ArrayList<>();
+    for (long held = 1; held < size; held *= 2) {
+      steps.addAll(Flow.steps((int) held, Math.min(held, size - held) * part));
+    }
+    return steps;
   }
 }

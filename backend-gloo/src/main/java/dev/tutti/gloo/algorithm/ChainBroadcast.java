@@ -4,7 +4,9 @@ import dev.tutti.gloo.transport.Endpoint;
 import dev.tutti.gloo.transport.Request;
 import dev.tutti.gloo.transport.Slot;
 import dev.tutti.spi.Operation;
+import dev.tutti.spi.OperationPlan.Step;
 import java.lang.foreign.MemorySegment;
+import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -67,5 +69,13 @@ public final class ChainBroadcast {
     }
     transport.awaitSent(operation);
     transport.flush();
+  }
+
+  /** Returns the steps, for {@code size} ranks. */
+  static List<Step> steps(int size, long bytes) {
+    long chunks = Math.ceilDiv(bytes, CHUNK);
+    return List.of(
+        Step.network(1, Math.max(0, size - 2), 1, Math.min(CHUNK, bytes)),
+        Step.network(1, 1, chunks, (double) bytes / Math.max(1, chunks)));
   }
 }

@@ -4,7 +4,9 @@ import dev.tutti.gloo.transport.Endpoint;
 import dev.tutti.gloo.transport.Request;
 import dev.tutti.gloo.transport.Slot;
 import dev.tutti.spi.Operation;
+import dev.tutti.spi.OperationPlan.Step;
 import java.lang.foreign.MemorySegment;
+import java.util.List;
 
 /**
  * Waits for all ranks, using empty messages over growing distances (Gloo: {@code barrier.cc}).
@@ -50,5 +52,10 @@ public final class DisseminationBarrier {
       transport.await(send, operation);
     }
     transport.flush();
+  }
+
+  /** Returns the steps, for {@code size} ranks. */
+  static List<Step> steps(int size) {
+    return BinomialBroadcast.steps(size, 0);
   }
 }

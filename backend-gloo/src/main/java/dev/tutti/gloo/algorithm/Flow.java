@@ -3,6 +3,8 @@ package dev.tutti.gloo.algorithm;
 import dev.tutti.gloo.transport.Endpoint;
 import dev.tutti.gloo.transport.Request;
 import dev.tutti.spi.Operation;
+import dev.tutti.spi.OperationPlan.Step;
+import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /** Helpers with which the algorithms handle requests. */
@@ -48,5 +50,23 @@ public final class Flow {
     for (int i = 0; i < requests.length; i++) {
       await(transport, operation, requests, i);
     }
+  }
+
+  /**
+   * Returns the steps of a message whose receiver announces it only when the step begins: one more
+   * trip unless the message is so short that it leaves at once.
+   */
+  static List<Step> steps(int distance, double bytes) {
+    Step message = Step.network(distance, 1, 1, bytes);
+    return bytes <= Endpoint.MOST_EARLY_BYTES
+        ? List.of(message)
+        : List.of(Step.network(distance, 1, 0, 0), message);
+  }
+
+  /** Returns the same steps for a message that the receiver combines with its own bytes. */
+  static List<Step> reducingSteps(int distance, double bytes) {
+    return steps(distance, bytes).stream()
+        .map(step -> step.messages() == 0 ? step : step.reducing(bytes))
+        .toList();
   }
 }

@@ -5,7 +5,10 @@ import dev.tutti.Tensor;
 import dev.tutti.gloo.transport.Endpoint;
 import dev.tutti.gloo.transport.Slot;
 import dev.tutti.spi.Operation;
+import dev.tutti.spi.OperationPlan.Step;
 import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.List;
 
 /**
  * Adapts an all-reduce for a power of two of ranks to any number of ranks. The first ranks form as
@@ -96,5 +99,22 @@ abstract class FoldedAllReduce {
     } else {
       transport.await(transport.send(rank - 1, slot, memory, 0, bytes), operation);
     }
+  }
+
+  /**
+   * Returns the steps of an all-reduce of the ranks that take part, together with those in which
+   * the others hand over their elements and get the result.
+   *
+   * @param size the number of all ranks
+   * @param steps the steps of the ranks that take part
+   */
+  static List<Step> folded(int size, long bytes, List<Step> steps) {
+    if (Integer.bitCount(size) == 1) {
+      return steps;
+    }
+    List<Step> all = new ArrayList<>(Flow.reducingSteps(1, bytes));
+    all.addAll(steps);
+    all.addAll(Flow.steps(1, bytes));
+    return all;
   }
 }

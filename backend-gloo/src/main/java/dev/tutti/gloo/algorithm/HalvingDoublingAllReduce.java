@@ -3,7 +3,10 @@ package dev.tutti.gloo.algorithm;
 import dev.tutti.gloo.transport.Endpoint;
 import dev.tutti.gloo.transport.Request;
 import dev.tutti.spi.Operation;
+import dev.tutti.spi.OperationPlan.Step;
 import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -101,5 +104,21 @@ public final class HalvingDoublingAllReduce extends FoldedAllReduce {
     long begin = units * piece / pieces;
     long end = units * (piece + 1) / pieces;
     return (begin + (end - begin) * first / virtualSize) * reduction.unitBytes();
+  }
+
+  /** Returns the steps, for {@code size} ranks and pieces of {@code pieceBytes}. */
+  static List<Step> steps(int size, long bytes, long pieceBytes) {
+    int virtualSize = Integer.highestOneBit(size);
+    double pieces = Math.max(1, bytes / pieceBytes);
+    List<Step> halving = new ArrayList<>();
+    List<Step> doubling = new ArrayList<>();
+    for (int distance = virtualSize / 2; distance > 0; distance /= 2) {
+      double sent = (double) bytes * distance / virtualSize;
+      Step step = Step.network(distance, 1, pieces, sent / pieces);
+      halving.add(step.reducing(sent));
+      doubling.addFirst(step);
+    }
+    halving.addAll(doubling);
+    return folded(size, bytes, halving);
   }
 }

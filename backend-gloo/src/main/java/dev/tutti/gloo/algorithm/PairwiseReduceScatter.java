@@ -7,6 +7,7 @@ import dev.tutti.gloo.transport.Endpoint;
 import dev.tutti.gloo.transport.Request;
 import dev.tutti.gloo.transport.Slot;
 import dev.tutti.spi.Operation;
+import dev.tutti.spi.OperationPlan.Step;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
@@ -138,5 +139,14 @@ public final class PairwiseReduceScatter {
       offset += input.byteSize();
     }
     return parts;
+  }
+
+  /** Returns the steps, for {@code size} ranks with a part of {@code part} bytes each. */
+  static List<Step> steps(int size, double part) {
+    double messages = Math.max(1, Math.ceil(part / CHUNK)) * (size - 1);
+    double inFlight = Math.min(POSTED, messages);
+    double bytes = part * (size - 1) / messages;
+    return List.of(
+        Step.network(size / 2, messages / inFlight, inFlight, bytes).reducing(inFlight * bytes));
   }
 }

@@ -3,7 +3,10 @@ package dev.tutti.gloo.algorithm;
 import dev.tutti.gloo.transport.Endpoint;
 import dev.tutti.gloo.transport.Request;
 import dev.tutti.spi.Operation;
+import dev.tutti.spi.OperationPlan.Step;
 import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.List;
 
 /**
  * Reduces to all ranks by exchanging the whole tensor over growing distances: few steps, for small
@@ -47,5 +50,14 @@ public final class RecursiveDoublingAllReduce extends FoldedAllReduce {
         MemorySegment.copy(received, 0, memory, 0, bytes);
       }
     }
+  }
+
+  /** Returns the steps, for {@code size} ranks. */
+  static List<Step> steps(int size, long bytes) {
+    List<Step> steps = new ArrayList<>();
+    for (int distance = 1; distance < Integer.highestOneBit(size); distance *= 2) {
+      steps.addAll(Flow.reducingSteps(distance, bytes));
+    }
+    return folded(size, bytes, steps);
   }
 }

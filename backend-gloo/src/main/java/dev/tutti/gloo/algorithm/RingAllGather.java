@@ -4,6 +4,8 @@ import dev.tutti.gloo.transport.Endpoint;
 import dev.tutti.gloo.transport.Request;
 import dev.tutti.gloo.transport.Slot;
 import dev.tutti.spi.Operation;
+import dev.tutti.spi.OperationPlan.Step;
+import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -84,5 +86,10 @@ public final class RingAllGather {
 
   private static long length(TensorParts parts, int part, int half) {
     return half == 0 ? parts.bytes(part) / 2 : parts.bytes(part) - parts.bytes(part) / 2;
+  }
+
+  /** Returns the steps, for {@code size} ranks with a part of {@code part} bytes each. */
+  static List<Step> steps(int size, double part) {
+    return List.of(Step.network(1, size - 1, IN_FLIGHT, part / IN_FLIGHT));
   }
 }

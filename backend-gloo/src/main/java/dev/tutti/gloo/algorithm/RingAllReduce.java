@@ -6,7 +6,9 @@ import dev.tutti.gloo.transport.Endpoint;
 import dev.tutti.gloo.transport.Request;
 import dev.tutti.gloo.transport.Slot;
 import dev.tutti.spi.Operation;
+import dev.tutti.spi.OperationPlan.Step;
 import java.lang.foreign.MemorySegment;
+import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -120,5 +122,15 @@ public final class RingAllReduce {
     if (bytes > 0) {
       transport.sendDetached(to, slot, memory, offset, bytes);
     }
+  }
+
+  /** Returns the steps, for {@code size} ranks; the last segments may be empty. */
+  static List<Step> steps(int size, long bytes, int elementBytes) {
+    RingSegments segments = new RingSegments();
+    segments.cutForAllReduce(bytes, elementBytes, size);
+    double part = (double) bytes / size;
+    double messages = part / segments.bytes();
+    Step phase = Step.network(1, size - 1, messages, segments.bytes());
+    return List.of(phase.reducing(part), phase);
   }
 }

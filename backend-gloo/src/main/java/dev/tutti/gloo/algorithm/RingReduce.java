@@ -6,7 +6,9 @@ import dev.tutti.gloo.transport.Endpoint;
 import dev.tutti.gloo.transport.Request;
 import dev.tutti.gloo.transport.Slot;
 import dev.tutti.spi.Operation;
+import dev.tutti.spi.OperationPlan.Step;
 import java.lang.foreign.MemorySegment;
+import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -133,5 +135,17 @@ public final class RingReduce {
       }
     }
     Flow.awaitAll(transport, operation, parts);
+  }
+
+  /** Returns the steps, for {@code size} ranks; the last segments may be empty. */
+  static List<Step> steps(int size, long bytes, int elementBytes) {
+    RingSegments segments = new RingSegments();
+    segments.cutForReduce(bytes, elementBytes, size);
+    double filled = (double) bytes / (segments.bytes() * segments.count());
+    double rounds = (segments.count() - IN_FLIGHT) * filled / IN_FLIGHT;
+    double sent = IN_FLIGHT * segments.bytes();
+    return List.of(
+        Step.network(1, rounds, IN_FLIGHT, segments.bytes()).reducing(sent),
+        Step.network(size / 2, 1, size - 1, (double) bytes / size));
   }
 }

@@ -14,6 +14,9 @@ import java.util.List;
  * endpoint.
  */
 public final class SocketAlgorithms {
+  /** The path of operations in which a rank has one message for each other rank. */
+  public static final String DIRECT_PATH = "gloo/sockets/direct";
+
   private static final long MOST_PIECE_BYTES = 1 << 20;
   private static final long LEAST_MESSAGE_BYTES = 256 * 1024;
 
@@ -45,8 +48,7 @@ public final class SocketAlgorithms {
     this.ringAllReduce = new RingAllReduce(transport);
     this.recursiveDoubling = new RecursiveDoublingAllReduce(transport, scratch);
     this.halvingDoubling = new HalvingDoublingAllReduce(transport, Long.MAX_VALUE);
-    long piece = Math.min(MOST_PIECE_BYTES, Integer.highestOneBit(size) * LEAST_MESSAGE_BYTES);
-    this.pipelined = new HalvingDoublingAllReduce(transport, piece);
+    this.pipelined = new HalvingDoublingAllReduce(transport, pieceBytes(size));
     this.ringReduce = new RingReduce(transport, scratch);
     this.binomialReduce = new BinomialReduce(transport, scratch);
     this.binomialBroadcast = new BinomialBroadcast(transport);
@@ -55,6 +57,11 @@ public final class SocketAlgorithms {
     this.bruck = new BruckAllGather(transport, scratch);
     this.pairwise = new PairwiseReduceScatter(transport, scratch);
     this.barrier = new DisseminationBarrier(transport);
+  }
+
+  /** Returns the size of the pieces of a large all-reduce. */
+  static long pieceBytes(int ranks) {
+    return Math.min(MOST_PIECE_BYTES, Integer.highestOneBit(ranks) * LEAST_MESSAGE_BYTES);
   }
 
   /** Reduces in place. */

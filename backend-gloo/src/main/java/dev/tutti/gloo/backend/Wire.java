@@ -2,6 +2,7 @@ package dev.tutti.gloo.backend;
 
 import dev.tutti.OpType;
 import dev.tutti.gloo.algorithm.MonitoredBarrier;
+import dev.tutti.gloo.algorithm.SocketAlgorithms;
 import dev.tutti.gloo.transport.Signature;
 import dev.tutti.gloo.transport.Transport;
 import dev.tutti.gloo.transport.UserMessages;
@@ -12,7 +13,7 @@ import dev.tutti.spi.Operation;
  * and one barrier.
  */
 public final class Wire {
-  static final String DIRECT_PATH = "gloo/sockets/direct";
+  static final String DIRECT_PATH = SocketAlgorithms.DIRECT_PATH;
 
   private final Transport transport;
   private final UserMessages messages;

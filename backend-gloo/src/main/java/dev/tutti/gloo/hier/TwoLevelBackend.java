@@ -29,7 +29,7 @@ public final class TwoLevelBackend extends SocketBackend {
    * that ranks that call different operations detect this whichever way they communicate.
    */
   /** The path is reported last, because the algorithms between hosts report theirs. */
-  private static final String PATH = "gloo/two-level";
+  static final String PATH = "gloo/two-level";
 
   private final HostGroups groups;
   private final IntraHostSteps host;

@@ -31,7 +31,7 @@ final class DirectAllReduce {
    * ranks read for the last time before they signaled it. In the last round all ranks confirm that
    * they have read what they need; see HostReads.
    */
-  private static final long CHUNK = 2 << 20;
+  static final long CHUNK = 2 << 20;
 
   private final ShmChannel channel;
   private final HostReads reads;

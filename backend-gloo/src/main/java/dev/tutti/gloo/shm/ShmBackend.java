@@ -21,11 +21,11 @@ import org.jspecify.annotations.Nullable;
 
 /** Runs the collectives of ranks that share memory. */
 public final class ShmBackend extends GlooBackend {
-  private static final String ONE_SHOT = "gloo/shared/one-shot";
+  static final String ONE_SHOT = "gloo/shared/one-shot";
   private static final String SYMMETRIC = "gloo/shared/symmetric";
-  private static final String DIRECT = "gloo/shared/direct";
-  private static final String STAGED = "gloo/shared/staged";
-  private static final String FLAGS = "gloo/shared/flags";
+  static final String DIRECT = "gloo/shared/direct";
+  static final String STAGED = "gloo/shared/staged";
+  static final String FLAGS = "gloo/shared/flags";
 
   private final ShmChannel channel;
   private final SymmetricMemories memories;

@@ -26,7 +26,7 @@ final class StagedAllGather {
    * The minimum size in bytes of a part that is read from its location: a shorter part, when
    * staged, stays in the caches.
    */
-  private static final long LEAST_READ = 1 << 20;
+  static final long LEAST_READ = 1 << 20;
 
   private final ShmChannel channel;
   private final HostReads reads;

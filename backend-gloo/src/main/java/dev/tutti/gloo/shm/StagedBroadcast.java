@@ -32,7 +32,7 @@ public final class StagedBroadcast {
       MemorySegment.copy(tensor, 0, slots[root], 0, bytes);
     }
     channel.publishSlot();
-    long chunk = Math.min(channel.layout.stageBytes(), Math.max(MIN_CHUNK, bytes / CHUNKS));
+    long chunk = chunk(channel.layout.stageBytes(), bytes);
     long ahead = Math.min(bytes, ShmLayout.DEPTH * chunk);
     boolean stages = !small && channel.rank == root;
     if (stages) {
@@ -46,6 +46,11 @@ public final class StagedBroadcast {
     } else if (channel.rank != root) {
       MemorySegment.copy(slots[root], 0, tensor, 0, bytes);
     }
+  }
+
+  /** Returns the number of bytes that are staged at a time. */
+  static long chunk(long stageBytes, long bytes) {
+    return Math.min(stageBytes, Math.max(MIN_CHUNK, bytes / CHUNKS));
   }
 
   private void stage(Operation op, MemorySegment tensor, long from, long to, long chunk)

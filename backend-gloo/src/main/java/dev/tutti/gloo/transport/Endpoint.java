@@ -12,6 +12,9 @@ import org.jspecify.annotations.Nullable;
  * <p>One thread at a time may use it; that thread itself moves the bytes while it waits.
  */
 public abstract class Endpoint {
+  /** The length in bytes up to which some messages leave before the receiver announces itself. */
+  public static final int MOST_EARLY_BYTES = EarlyMessage.MAX_BYTES;
+
   /** Returns the number of this rank among the ranks that this endpoint connects. */
   public abstract int rank();
 
@@ -87,7 +90,7 @@ public abstract class Endpoint {
     return begin(false, peer, slot, segment, offset, length, combiner, false);
   }
 
-  private Request begin(
+  Request begin(
       boolean sends,
       int peer,
       long slot,
@@ -134,7 +137,7 @@ public abstract class Endpoint {
    * @param deadline the deadline in terms of the clock of the context
    * @throws Exception as in the other {@code await}
    */
-  public final void await(Request request, long deadline) throws Exception {
+  public void await(Request request, long deadline) throws Exception {
     Transport transport = transport();
     boolean ended =
         request.state != Request.PENDING || transport.progress.drive(request, deadline, false);
@@ -164,7 +167,7 @@ public abstract class Endpoint {
    * @param operation the operation whose deadline applies
    * @throws Exception as in {@link #await}
    */
-  public final void awaitSent(Operation operation) throws Exception {
+  public void awaitSent(Operation operation) throws Exception {
     Transport transport = transport();
     boolean ended = transport.progress.drive(transport.allSent, operation.deadlineNanos(), false);
     transport.progress.lock.lock();
@@ -187,7 +190,7 @@ public abstract class Endpoint {
    * Writes messages that were begun, as far as sockets accept them; called before a computation and
    * at the end of an operation.
    */
-  public final void flush() {
+  public void flush() {
     Transport transport = transport();
     transport.progress.lock.lock();
     try {
