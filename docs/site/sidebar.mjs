@@ -26,6 +26,7 @@ export const sections = [
       ['docs/stores.md', 'stores', 'Stores', 'store TcpStore FileStore rendezvous'],
       ['docs/security.md', 'security', 'Security', 'token TLS'],
       ['docs/elastic.md', 'elastic', 'Elastic jobs', 'shrink grow reconfigure'],
+      ['docs/scale.md', 'scale', 'How large can it get', 'simulate calibrate cost model hosts'],
       ['docs/embedding.md', 'embedding', 'Embedding'],
       ['docs/watching.md', 'watching', 'Watching a job', 'status trace slow metrics prometheus jfr perfetto'],
       ['docs/micrometer.md', 'micrometer', 'Micrometer'],

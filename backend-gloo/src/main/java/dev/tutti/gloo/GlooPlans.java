@@ -1,7 +1,6 @@
 package dev.tutti.gloo;
 
 import dev.tutti.OpType;
-import dev.tutti.Settings;
 import dev.tutti.cpu.memory.SharedHeap;
 import dev.tutti.gloo.algorithm.AlgorithmTable;
 import dev.tutti.gloo.algorithm.SocketPlans;
@@ -22,31 +21,36 @@ final class GlooPlans {
   /**
    * Returns the table of algorithms between ranks of Tutti.
    *
+   * @param wanted the table of the settings
    * @param crowded whether all go over sockets and outnumber the cores of a host
    */
-  static AlgorithmTable table(Settings settings, boolean crowded) {
-    AlgorithmTable wanted = settings.get(GlooProvider.ALGORITHMS);
+  static AlgorithmTable table(AlgorithmTable wanted, boolean crowded) {
     return crowded ? wanted.whereRanksShareCores() : wanted;
   }
 
-  /** Returns the steps, or empty if the operation is not known. */
-  static Optional<OperationPlan> plan(PlanRequest request) {
-    Settings settings = request.settings();
+  /**
+   * Returns the steps, or empty if the operation is not known.
+   *
+   * @param request the operation
+   * @param wanted the table of the settings
+   * @param shared the bytes of memory that the ranks of a host share
+   * @param twoLevel whether they share it if there are several hosts
+   */
+  static Optional<OperationPlan> plan(
+      PlanRequest request, AlgorithmTable wanted, long shared, boolean twoLevel) {
     int each = request.ranksPerHost();
-    long shared = settings.get(GlooProvider.SHARED_BYTES);
     if (request.ranks() == 1) {
       return Optional.of(ALONE);
     }
     boolean isOneHost = request.hosts() == 1;
-    if (shared == 0 || each == 1 || (!isOneHost && !settings.get(GlooProvider.TWO_LEVEL))) {
-      AlgorithmTable table = table(settings, each > request.coresPerHost());
-      return overSockets(request, table);
+    if (shared == 0 || each == 1 || !(isOneHost || twoLevel)) {
+      return overSockets(request, table(wanted, each > request.coresPerHost()));
     }
-    ShmPlans host = new ShmPlans(each, shared, settings.get(SharedHeap.SETTING));
+    ShmPlans host = new ShmPlans(each, shared, request.settings().get(SharedHeap.SETTING));
     if (isOneHost && request.type() != OpType.SEND) {
       return host.plan(request.type(), request.bytes());
     }
-    AlgorithmTable table = table(settings, false);
+    AlgorithmTable table = table(wanted, false);
     return new TwoLevelPlans(host, table, request.hosts(), each)
         .plan(request.type(), request.bytes())
         .or(() -> overSockets(request, table));

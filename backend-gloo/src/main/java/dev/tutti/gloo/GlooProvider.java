@@ -285,7 +285,9 @@ public final class GlooProvider implements BackendProvider {
 
   @Override
   public Optional<OperationPlan> plan(PlanRequest request) {
-    return GlooPlans.plan(request);
+    Settings settings = request.settings();
+    return GlooPlans.plan(
+        request, settings.get(ALGORITHMS), settings.get(SHARED_BYTES), settings.get(TWO_LEVEL));
   }
 
   @Override
@@ -328,12 +330,14 @@ public final class GlooProvider implements BackendProvider {
       BackendContext context, Wire wire, @Nullable SharedHost sharedHost, boolean crowded) {
     Settings settings = context.settings();
     if (sharedHost == null) {
-      return new SocketBackend(wire, agreed(context, GlooPlans.table(settings, crowded)));
+      return new SocketBackend(
+          wire, agreed(context, GlooPlans.table(settings.get(ALGORITHMS), crowded)));
     }
     return sharedHost.isOneHost()
         ? sharedHost.inMemory(
             wire, settings.get(RemoteMemory.SETTING), settings.get(SharedHeap.SETTING))
-        : sharedHost.onTwoLevels(wire, agreed(context, GlooPlans.table(settings, false)));
+        : sharedHost.onTwoLevels(
+            wire, agreed(context, GlooPlans.table(settings.get(ALGORITHMS), false)));
   }
 
   /**

@@ -6,6 +6,7 @@ import dev.tutti.Settings;
 import dev.tutti.TuttiException;
 import dev.tutti.cli.bench.BenchCommand;
 import dev.tutti.cli.bench.BenchRankCommand;
+import dev.tutti.cli.bench.CalibrateCommand;
 import dev.tutti.cli.checkpoint.CheckpointCommand;
 import dev.tutti.cli.doctor.DoctorCommand;
 import dev.tutti.cli.help.CompletionCommand;
@@ -121,6 +122,7 @@ public final class Main implements Runnable {
             .addSubcommand(run)
             .addSubcommand(new BenchCommand(terminal, rendezvousFactory, environment, settings))
             .addSubcommand(new BenchRankCommand(terminal, settings))
+            .addSubcommand(new CalibrateCommand(terminal, rendezvousFactory, environment))
             .addSubcommand(new StoreCommand(terminal, settings))
             .addSubcommand(new DoctorCommand(terminal, settings, environment))
             .addSubcommand(new TraceCommand(terminal))

@@ -1,7 +1,5 @@
 package dev.tutti.cli.bench;
 
-import static java.nio.charset.StandardCharsets.UTF_8;
-
 import dev.tutti.Capabilities;
 import dev.tutti.DType;
 import dev.tutti.ReduceOp;
@@ -10,20 +8,11 @@ import dev.tutti.cli.doctor.HostCheck;
 import dev.tutti.cli.help.Version;
 import dev.tutti.cli.process.Counts;
 import dev.tutti.cli.process.LaunchException;
-import dev.tutti.cli.process.OwnJava;
-import dev.tutti.cli.process.Signals;
 import dev.tutti.cli.process.Terminal;
-import dev.tutti.cli.run.JvmFlags;
-import dev.tutti.cli.run.LaunchPlan;
-import dev.tutti.cli.run.LaunchRendezvous;
 import dev.tutti.cli.run.LaunchRendezvousFactory;
-import dev.tutti.cli.run.Launcher;
-import dev.tutti.cli.run.PrefixedOutput;
 import dev.tutti.cli.run.RankExit;
-import dev.tutti.cli.run.RankOutput;
-import dev.tutti.cli.run.RankOutput.Channel;
 import dev.tutti.spi.BackendProvider;
-import dev.tutti.store.net.Loopback;
+import java.io.IOException;
 import java.io.PrintStream;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -34,9 +23,9 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
-import java.util.UUID;
 import java.util.concurrent.Callable;
 import java.util.function.Consumer;
+import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
@@ -77,6 +66,8 @@ public final class BenchCommand implements Callable<Integer> {
   }
 
   @Mixin private BenchOptions options = new BenchOptions();
+
+  @Mixin private SimulateOptions simulation = new SimulateOptions();
 
   @Option(
       names = {"--nproc", "--nproc-per-node"},
@@ -120,8 +111,20 @@ public final class BenchCommand implements Callable<Integer> {
   }
 
   @Override
-  public Integer call() throws InterruptedException {
+  public Integer call() throws InterruptedException, IOException {
     Format chosen = format();
+    if (simulation.simulate) {
+      requireNoOtherOptions();
+      new SimulatedBench(
+              simulation,
+              options,
+              BenchDevice.provider(options, settings),
+              settings,
+              chosen == Format.JSON,
+              terminal.out())
+          .run();
+      return 0;
+    }
     BackendProvider provider = BenchDevice.provider(options, settings);
     int devices = provider.deviceCount();
     List<BenchOp> ops = ops(provider, devices > 0);
@@ -133,7 +136,7 @@ public final class BenchCommand implements Callable<Integer> {
     if (chosen == Format.TABLE) {
       crowding(ranks, Runtime.getRuntime().availableProcessors())
           .ifPresent(terminal.out()::println);
-      String note = inJvm ? "" : jvmFlags().note();
+      String note = inJvm ? "" : launch().jvmFlags(options, ranks).note();
       if (!note.isEmpty()) {
         terminal.out().println("# " + note);
       }
@@ -202,6 +205,21 @@ public final class BenchCommand implements Callable<Integer> {
         host,
         LocalDate.now(ZoneId.systemDefault()).toString(),
         spec.root().name() + " " + arguments);
+  }
+
+  /** Rejects options that do not apply beside {@code --simulate}. */
+  private void requireNoOtherOptions() {
+    String others =
+        spec.commandLine().getParseResult().matchedOptions().stream()
+            .map(each -> each.names()[0])
+            .filter(name -> !SimulateOptions.COMBINED.contains(name))
+            .sorted()
+            .collect(Collectors.joining(", "));
+    if (!others.isEmpty()) {
+      throw new IllegalArgumentException(
+          "--simulate can be combined only with operations, sizes, types and ranks; omit "
+              + others);
+    }
   }
 
   /**
@@ -309,55 +327,10 @@ public final class BenchCommand implements Callable<Integer> {
     if (inJvm) {
       return new BenchThreads(ranks, settings, rows).run(options);
     }
-    LaunchPlan plan = plan(jvmFlags());
-    PrefixedOutput others =
-        new PrefixedOutput(
-            terminal.err(), terminal.err(), terminal.errIsTerminal(), Terminal.isDebugging(spec));
-    RankOutput output =
-        (rank, channel, lines) -> {
-          String text = new String(lines.getFirst(), UTF_8);
-          if (channel == Channel.OUT && text.startsWith(BenchRankCommand.ROW_MARK)) {
-            rows.accept(BenchRow.decode(text.substring(BenchRankCommand.ROW_MARK.length())));
-          } else {
-            others.lines(rank, channel, lines);
-          }
-        };
-    Consumer<String> messages = message -> terminal.err().println("tutti bench: " + message);
-    try (LaunchRendezvous rendezvous = rendezvousFactory.open(plan, messages)) {
-      Launcher launcher = new Launcher(plan, rendezvous, output, messages);
-      try (Signals _ = Signals.handle(launcher::signalled)) {
-        return launcher.run();
-      }
-    }
+    return launch().run(options, ranks, rows);
   }
 
-  /** Returns how ranks are started, with the flags that tutti run would give them. */
-  private JvmFlags jvmFlags() {
-    List<String> command = new ArrayList<>(OwnJava.command());
-    command.add(spec.root().userObject().getClass().getName());
-    command.add(BenchRankCommand.NAME);
-    command.addAll(options.toArguments());
-    int cores = Runtime.getRuntime().availableProcessors();
-    return JvmFlags.choose(JvmFlags.AUTO, ranks, cores, command, environment);
-  }
-
-  private LaunchPlan plan(JvmFlags jvm) {
-    return new LaunchPlan(
-        jvm.command(),
-        ranks,
-        1,
-        0,
-        Loopback.host(),
-        0,
-        0,
-        UUID.randomUUID().toString(),
-        "bench",
-        Optional.empty(),
-        20,
-        Duration.ZERO,
-        Duration.ofSeconds(5),
-        Duration.ofSeconds(30),
-        jvm.environment(),
-        Optional.empty());
+  private BenchLaunch launch() {
+    return new BenchLaunch(terminal, rendezvousFactory, environment, spec);
   }
 }

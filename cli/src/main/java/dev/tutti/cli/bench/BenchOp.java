@@ -290,6 +290,16 @@ enum BenchOp {
     };
   }
 
+  /** Returns the operation that is measured if the backend has it. */
+  OpType type() {
+    return type;
+  }
+
+  /** Returns the number of elements of the whole, or of one rank's part. */
+  long count(long bytes, int ranks, DType dtype) {
+    return bytes / dtype.byteSize() / (hasParts() ? ranks : 1);
+  }
+
   /** Returns whether a backend has the operation in at least one form. */
   boolean isIn(Capabilities capabilities) {
     return capabilities.has(type) || capabilities.has(otherwise);

@@ -1,0 +1,99 @@
+package dev.tutti.cli.simulate;
+
+import dev.tutti.spi.OperationPlan;
+import dev.tutti.spi.OperationPlan.Link;
+import dev.tutti.spi.OperationPlan.Step;
+
+/**
+ * Computes the time of a plan on a network, as LogGP does: a round takes the trip of a message, the
+ * work for each message, and its bytes at the speed of the narrowest link on the way.
+ */
+public final class CostModel {
+  private CostModel() {}
+
+  /**
+   * Returns the time of an operation.
+   *
+   * @param plan the steps
+   * @param network the network
+   * @param hosts the number of hosts
+   */
+  public static Cost cost(OperationPlan plan, Network network, int hosts) {
+    Cost cost = new Cost();
+    for (Step step : plan.steps()) {
+      LinkCost link = step.link() == Link.MEMORY ? network.memory() : network.socket();
+      double slower = network.crowding();
+      cost.add(Resource.REDUCTION, slower * step.rounds() * step.reduced() * link.reduce());
+      if (step.link() == Link.MEMORY) {
+        inMemory(cost, step, network);
+      } else {
+        overSockets(cost, step, network, hosts);
+      }
+    }
+    return cost;
+  }
+
+  private static void inMemory(Cost cost, Step step, Network network) {
+    LinkCost memory = network.memory();
+    int ranks = network.hostRanks();
+    double slower = network.crowding();
+    cost.add(Resource.ROUNDS, slower * step.rounds() * (memory.round() + memory.each() * ranks));
+    cost.add(Resource.MEMORY, slower * bytes(step) * memory.copying(ranks));
+  }
+
+  private static void overSockets(Cost cost, Step step, Network network, int hosts) {
+    LinkCost socket = network.socket();
+    double slower = network.crowding();
+    boolean leavesHost = hosts > 1;
+    boolean leavesRack = hosts > network.rackHosts();
+    double trip =
+        slower * socket.round()
+            + (leavesHost ? network.nicLatency() : 0)
+            + (leavesRack ? network.spineLatency() : 0);
+    cost.add(Resource.LATENCY, step.rounds() * trip);
+    cost.add(Resource.MESSAGES, slower * step.rounds() * step.messages() * socket.each());
+    int busy = leavesHost ? step.flows() : network.hostRanks();
+    double copying = slower * socket.copying(busy);
+    double nic = leavesHost ? step.flows() * network.nic() : 0;
+    double spine = leavesRack ? spine(step, network, hosts) : 0;
+    Resource narrowest =
+        spine > Math.max(copying, nic)
+            ? Resource.SPINE
+            : nic > copying ? Resource.NIC : Resource.SOCKETS;
+    cost.add(narrowest, bytes(step) * Math.max(copying, Math.max(nic, spine)));
+  }
+
+  /** Returns the seconds in which a byte of each rank that sends leaves its rack. */
+  private static double spine(Step step, Network network, int hosts) {
+    int apart = step.distance() / network.hostRanks();
+    int around = Math.max(1, Math.min(apart, hosts - apart));
+    int leaving = Math.min(around, network.rackHosts());
+    return (double) leaving
+        * step.flows()
+        * network.nic()
+        * network.oversubscription()
+        / network.rackHosts();
+  }
+
+  private static double bytes(Step step) {
+    return step.rounds() * step.messages() * step.bytes();
+  }
+
+  /**
+   * Returns by what the parameters of a {@link LinkCost} are multiplied in the time of a plan that
+   * stays on one host, in their order.
+   *
+   * @param ranks the number of ranks of the host
+   * @param cores the number of its cores
+   */
+  static double[] factors(OperationPlan plan, int ranks, int cores) {
+    double[] factors = new double[LinkCost.PARAMETERS];
+    for (int i = 0; i < factors.length; i++) {
+      double[] unit = new double[LinkCost.PARAMETERS];
+      unit[i] = 1;
+      LinkCost link = LinkCost.of(unit);
+      factors[i] = cost(plan, new Network(ranks, cores, 1, 1, link, link, 0, 0, 0), 1).seconds();
+    }
+    return factors;
+  }
+}

@@ -1,0 +1,44 @@
+package dev.tutti.cli.simulate;
+
+/**
+ * Hosts in racks below a spine, all alike.
+ *
+ * @param hostRanks the number of ranks on a host
+ * @param hostCores the number of its cores
+ * @param rackHosts the number of hosts in a rack
+ * @param oversubscription how much faster the hosts of a rack are than its links to the spine
+ * @param memory the costs of memory that ranks share
+ * @param socket the costs of sockets between ranks of one host
+ * @param nicLatency the seconds that a message takes longer to another host
+ * @param nic the seconds in which the interfaces of a host send a byte
+ * @param spineLatency the seconds that a message takes longer to another rack
+ */
+public record Network(
+    int hostRanks,
+    int hostCores,
+    int rackHosts,
+    double oversubscription,
+    LinkCost memory,
+    LinkCost socket,
+    double nicLatency,
+    double nic,
+    double spineLatency) {
+  /** Returns how many ranks share a core; 1 if there are enough. */
+  double crowding() {
+    return Math.max(1, (double) hostRanks / hostCores);
+  }
+
+  /** Returns the same network with another number of ranks on each host. */
+  public Network withRanks(int ranks) {
+    return new Network(
+        ranks,
+        hostCores,
+        rackHosts,
+        oversubscription,
+        memory,
+        socket,
+        nicLatency,
+        nic,
+        spineLatency);
+  }
+}

@@ -1,0 +1,157 @@
+package dev.tutti.cli.simulate;
+
+import java.io.IOException;
+import java.io.Reader;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Properties;
+import java.util.Set;
+import java.util.TreeSet;
+
+/**
+ * Reads and writes a network as properties. Times are in microseconds, and rates in 10^9 bytes per
+ * second; a rate of {@code Infinity} costs nothing.
+ */
+public final class NetworkFile {
+  private static final double MICRO = 1e-6;
+  private static final double GIGA = 1e9;
+  private static final List<String> LINK =
+      List.of("round.us", "each.us", "rank.GBps", "host.GBps", "reduce.GBps");
+  private static final List<String> OTHERS =
+      List.of(
+          "host.ranks",
+          "host.cores",
+          "rack.hosts",
+          "nic.latency.us",
+          "nic.GBps",
+          "spine.latency.us",
+          "spine.oversubscription");
+
+  private final Properties properties;
+  private final Path file;
+
+  private NetworkFile(Path file, Properties properties) {
+    this.file = file;
+    this.properties = properties;
+  }
+
+  /**
+   * Reads a file.
+   *
+   * @throws IllegalArgumentException naming the key that is missing, unknown or no number in range
+   * @throws IOException if the file cannot be read
+   */
+  public static Network read(Path file) throws IOException {
+    Properties properties = new Properties();
+    try (Reader reader = Files.newBufferedReader(file)) {
+      properties.load(reader);
+    }
+    NetworkFile text = new NetworkFile(file, properties);
+    text.requireKnownKeys();
+    return new Network(
+        text.count("host.ranks"),
+        text.count("host.cores"),
+        text.count("rack.hosts"),
+        text.number("spine.oversubscription"),
+        text.link("memory"),
+        text.link("socket"),
+        text.number("nic.latency.us") * MICRO,
+        text.inverse("nic.GBps"),
+        text.number("spine.latency.us") * MICRO);
+  }
+
+  /** Returns the text of a file from which {@link #read} reads the same network. */
+  public static String text(Network network) {
+    StringBuilder text = new StringBuilder();
+    line(text, "host.ranks", network.hostRanks());
+    line(text, "host.cores", network.hostCores());
+    line(text, "rack.hosts", network.rackHosts());
+    link(text, "memory", network.memory());
+    link(text, "socket", network.socket());
+    line(text, "nic.latency.us", network.nicLatency() / MICRO);
+    line(text, "nic.GBps", 1 / network.nic() / GIGA);
+    line(text, "spine.latency.us", network.spineLatency() / MICRO);
+    line(text, "spine.oversubscription", network.oversubscription());
+    return text.toString();
+  }
+
+  private static void link(StringBuilder text, String name, LinkCost cost) {
+    List<Double> values =
+        List.of(
+            cost.round() / MICRO,
+            cost.each() / MICRO,
+            1 / cost.rank() / GIGA,
+            1 / cost.host() / GIGA,
+            1 / cost.reduce() / GIGA);
+    for (int i = 0; i < LINK.size(); i++) {
+      line(text, name + "." + LINK.get(i), values.get(i));
+    }
+  }
+
+  private static void line(StringBuilder text, String key, Number value) {
+    text.append(key).append('=').append(value).append('\n');
+  }
+
+  private void requireKnownKeys() {
+    Set<String> unknown = new TreeSet<>(properties.stringPropertyNames());
+    OTHERS.forEach(unknown::remove);
+    LINK.forEach(
+        each -> {
+          unknown.remove("memory." + each);
+          unknown.remove("socket." + each);
+        });
+    if (!unknown.isEmpty()) {
+      throw new IllegalArgumentException(file + " has unknown keys: " + String.join(", ", unknown));
+    }
+  }
+
+  private LinkCost link(String name) {
+    return new LinkCost(
+        number(name + ".round.us") * MICRO,
+        number(name + ".each.us") * MICRO,
+        inverse(name + ".rank.GBps"),
+        inverse(name + ".host.GBps"),
+        inverse(name + ".reduce.GBps"));
+  }
+
+  private double inverse(String key) {
+    double rate = number(key);
+    if (rate == 0) {
+      throw new IllegalArgumentException(file + ": " + key + " must not be 0");
+    }
+    return 1 / (rate * GIGA);
+  }
+
+  private int count(String key) {
+    double value = number(key);
+    if (value < 1 || value > Integer.MAX_VALUE || value != Math.rint(value)) {
+      throw new IllegalArgumentException(
+          file + ": " + key + " must be a whole number from 1, not " + text(key));
+    }
+    return (int) value;
+  }
+
+  private double number(String key) {
+    double value;
+    try {
+      value = Double.parseDouble(text(key));
+    } catch (NumberFormatException e) {
+      throw new IllegalArgumentException(
+          file + ": " + key + " must be a number, not '" + text(key) + "'", e);
+    }
+    if (!(value >= 0)) {
+      throw new IllegalArgumentException(
+          file + ": " + key + " must be at least 0, not " + text(key));
+    }
+    return value;
+  }
+
+  private String text(String key) {
+    String value = properties.getProperty(key);
+    if (value == null) {
+      throw new IllegalArgumentException(file + " has no " + key);
+    }
+    return value.strip();
+  }
+}

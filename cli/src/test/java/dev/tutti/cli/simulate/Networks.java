@@ -1,0 +1,19 @@
+package dev.tutti.cli.simulate;
+
+/** Networks whose numbers are easy to multiply. */
+final class Networks {
+  /** 1 µs for a round and 0.5 µs each; 10 and 40 GB/s; 20 GB/s of sums. */
+  static final LinkCost MEMORY = new LinkCost(1e-6, 0.5e-6, 0.1e-9, 0.025e-9, 0.05e-9);
+
+  /** 10 µs for a trip and 2 µs for a message; 2 and 10 GB/s; 20 GB/s of sums. */
+  static final LinkCost SOCKET = new LinkCost(10e-6, 2e-6, 0.5e-9, 0.1e-9, 0.05e-9);
+
+  private Networks() {}
+
+  /**
+   * Returns hosts of so many ranks and cores, in racks of 4, with 1 GB/s each and half of it up.
+   */
+  static Network of(int ranks, int cores) {
+    return new Network(ranks, cores, 4, 2, MEMORY, SOCKET, 5e-6, 1e-9, 3e-6);
+  }
+}
