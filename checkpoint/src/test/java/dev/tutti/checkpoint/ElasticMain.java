@@ -95,7 +95,7 @@ final class ElasticMain {
   /** Does a step whose mean gradients are exact, whatever the number of ranks. */
   static void step(ShardedOptimizer optimizer, long step) {
     for (int i = 1; i >= 0; i--) {
-      optimizer.reducer().gradient(i).fill(step % 7 - 2 + i);
+      optimizer.reducer().gradient(i).fill((double) (step % 7 - 2 + i));
       optimizer.reducer().ready(i);
     }
     optimizer.step();

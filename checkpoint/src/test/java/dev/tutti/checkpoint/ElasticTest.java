@@ -22,16 +22,16 @@ import org.junit.jupiter.api.parallel.Isolated;
 /** Tests elastic jobs whose programs make mistakes, or that have too few ranks. */
 @Isolated("threads of other tests in shared locks would bring in real time")
 class ElasticTest {
-  private final ThreadLocal<GroupOptions> given = new ThreadLocal<>();
+  private static final ThreadLocal<GroupOptions> GIVEN = new ThreadLocal<>();
 
   private List<RankEnd> run(SimulatedWorld world, ElasticOptions options, Elastic.Program program) {
     return world
         .withOptions(
             each -> {
-              given.set(each);
+              GIVEN.set(each);
               return each;
             })
-        .run(group -> Elastic.run(group, options.withGroup(given.get()), program))
+        .run(group -> Elastic.run(group, options.withGroup(GIVEN.get()), program))
         .ends();
   }
 

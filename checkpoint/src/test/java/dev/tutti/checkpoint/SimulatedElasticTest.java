@@ -38,7 +38,7 @@ class SimulatedElasticTest {
   /** What the processes of a world did. */
   private static final class Seen {
     /** The options with which a process joins. */
-    private final ThreadLocal<GroupOptions> given = new ThreadLocal<>();
+    private static final ThreadLocal<GroupOptions> GIVEN = new ThreadLocal<>();
 
     private final List<String> ends = new ArrayList<>();
     private long most;
@@ -46,13 +46,13 @@ class SimulatedElasticTest {
     private int generations;
 
     GroupOptions take(GroupOptions options) {
-      given.set(options);
+      GIVEN.set(options);
       return options;
     }
 
     void run(ProcessGroup group) throws Exception {
       ElasticOptions options =
-          ElasticOptions.DEFAULT.withGroup(given.get()).withTimeout(TIMEOUT).withPatience(PATIENCE);
+          ElasticOptions.DEFAULT.withGroup(GIVEN.get()).withTimeout(TIMEOUT).withPatience(PATIENCE);
       Sums sums = new Sums();
       Elastic.run(group, options, generation -> run(generation, sums));
       ends.add(sums.toString());

@@ -68,7 +68,7 @@ public final class BinomialBroadcast {
   }
 
   /** Returns the steps, for {@code size} ranks. */
-  static List<Step> steps(int size, long bytes) {
+  static List<Step> steps(int size, double bytes) {
     List<Step> steps = new ArrayList<>();
     for (long distance = 1; distance < size; distance *= 2) {
       steps.add(Step.network((int) distance, 1, 1, bytes));

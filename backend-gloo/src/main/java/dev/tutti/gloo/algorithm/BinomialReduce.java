@@ -84,7 +84,7 @@ public final class BinomialReduce {
   }
 
   /** Returns the steps, for {@code size} ranks; the busiest one receives instead of sending. */
-  static List<Step> steps(int size, long bytes) {
+  static List<Step> steps(int size, double bytes) {
     return BinomialBroadcast.steps(size, bytes).stream().map(step -> step.reducing(bytes)).toList();
   }
 }

@@ -75,7 +75,7 @@ public final class ChainBroadcast {
   static List<Step> steps(int size, long bytes) {
     long chunks = Math.ceilDiv(bytes, CHUNK);
     return List.of(
-        Step.network(1, Math.max(0, size - 2), 1, Math.min(CHUNK, bytes)),
-        Step.network(1, 1, chunks, (double) bytes / Math.max(1, chunks)));
+        Step.network(1, Math.max(0, size - 2), 1, (double) Math.min(CHUNK, bytes)),
+        Step.network(1, 1, (double) chunks, (double) bytes / Math.max(1, chunks)));
   }
 }

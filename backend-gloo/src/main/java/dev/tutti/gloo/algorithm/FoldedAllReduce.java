@@ -108,7 +108,7 @@ abstract class FoldedAllReduce {
    * @param size the number of all ranks
    * @param steps the steps of the ranks that take part
    */
-  static List<Step> folded(int size, long bytes, List<Step> steps) {
+  static List<Step> folded(int size, double bytes, List<Step> steps) {
     if (Integer.bitCount(size) == 1) {
       return steps;
     }

@@ -119,6 +119,6 @@ public final class HalvingDoublingAllReduce extends FoldedAllReduce {
       doubling.addFirst(step);
     }
     halving.addAll(doubling);
-    return folded(size, bytes, halving);
+    return folded(size, (double) bytes, halving);
   }
 }

@@ -53,7 +53,7 @@ public final class RecursiveDoublingAllReduce extends FoldedAllReduce {
   }
 
   /** Returns the steps, for {@code size} ranks. */
-  static List<Step> steps(int size, long bytes) {
+  static List<Step> steps(int size, double bytes) {
     List<Step> steps = new ArrayList<>();
     for (int distance = 1; distance < Integer.highestOneBit(size); distance *= 2) {
       steps.addAll(Flow.reducingSteps(distance, bytes));

@@ -130,7 +130,7 @@ public final class RingAllReduce {
     segments.cutForAllReduce(bytes, elementBytes, size);
     double part = (double) bytes / size;
     double messages = part / segments.bytes();
-    Step phase = Step.network(1, size - 1, messages, segments.bytes());
+    Step phase = Step.network(1, size - 1, messages, (double) segments.bytes());
     return List.of(phase.reducing(part), phase);
   }
 }

@@ -145,7 +145,7 @@ public final class RingReduce {
     double rounds = (segments.count() - IN_FLIGHT) * filled / IN_FLIGHT;
     double sent = IN_FLIGHT * segments.bytes();
     return List.of(
-        Step.network(1, rounds, IN_FLIGHT, segments.bytes()).reducing(sent),
+        Step.network(1, rounds, IN_FLIGHT, (double) segments.bytes()).reducing(sent),
         Step.network(size / 2, 1, size - 1, (double) bytes / size));
   }
 }

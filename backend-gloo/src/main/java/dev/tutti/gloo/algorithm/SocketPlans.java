@@ -34,7 +34,8 @@ public final class SocketPlans {
               new OperationPlan(
                   SocketAlgorithms.DIRECT_PATH, direct(ranks, (double) bytes / ranks)));
       case SEND ->
-          Optional.of(new OperationPlan(SocketAlgorithms.DIRECT_PATH, Flow.steps(1, bytes)));
+          Optional.of(
+              new OperationPlan(SocketAlgorithms.DIRECT_PATH, Flow.steps(1, (double) bytes)));
       case BARRIER ->
           Optional.of(
               new OperationPlan(DisseminationBarrier.PATH, DisseminationBarrier.steps(ranks)));
@@ -52,14 +53,14 @@ public final class SocketPlans {
   private static List<Step> steps(Algorithm algorithm, OpType type, long bytes, int ranks) {
     double part = (double) bytes / ranks;
     return switch (algorithm) {
-      case RECURSIVE_DOUBLING -> RecursiveDoublingAllReduce.steps(ranks, bytes);
+      case RECURSIVE_DOUBLING -> RecursiveDoublingAllReduce.steps(ranks, (double) bytes);
       case HALVING_DOUBLING -> HalvingDoublingAllReduce.steps(ranks, bytes, Long.MAX_VALUE);
       case PIPELINED_HALVING_DOUBLING ->
           HalvingDoublingAllReduce.steps(ranks, bytes, SocketAlgorithms.pieceBytes(ranks));
       case BINOMIAL ->
           type == OpType.REDUCE
-              ? BinomialReduce.steps(ranks, bytes)
-              : BinomialBroadcast.steps(ranks, bytes);
+              ? BinomialReduce.steps(ranks, (double) bytes)
+              : BinomialBroadcast.steps(ranks, (double) bytes);
       case CHAIN -> ChainBroadcast.steps(ranks, bytes);
       case BRUCK -> BruckAllGather.steps(ranks, part);
       case PAIRWISE -> PairwiseReduceScatter.steps(ranks, part);

@@ -41,12 +41,12 @@ public final class TwoLevelPlans {
   public Optional<OperationPlan> plan(OpType type, long bytes) {
     return switch (type) {
       case ALL_REDUCE -> plan(allReduce(bytes));
-      case REDUCE -> plan(List.of(host.reduceToOne(bytes), leaders(OpType.REDUCE, bytes)));
+      case REDUCE -> plan(List.of(host.reduceToOne((double) bytes), leaders(OpType.REDUCE, bytes)));
       case BROADCAST ->
-          plan(List.of(leaders(OpType.BROADCAST, bytes), host.broadcastFromOne(bytes)));
+          plan(List.of(leaders(OpType.BROADCAST, bytes), host.broadcastFromOne((double) bytes)));
       case ALL_GATHER, ALL_GATHER_INTO -> plan(allGather(bytes));
       case REDUCE_SCATTER, REDUCE_SCATTER_INTO ->
-          plan(List.of(host.reduceParts(bytes), columns(OpType.REDUCE_SCATTER, bytes)));
+          plan(List.of(host.reduceParts((double) bytes), columns(OpType.REDUCE_SCATTER, bytes)));
       case BARRIER -> plan(List.of(host.agree(), leaders(OpType.BARRIER, 0), host.agree()));
       default -> Optional.empty();
     };
@@ -55,17 +55,20 @@ public final class TwoLevelPlans {
   private List<List<Step>> allReduce(long bytes) {
     return bytes >= TwoLevelAllReduce.PARTS_FROM
         ? List.of(
-            host.reduceParts(bytes), columns(OpType.ALL_REDUCE, bytes), host.gatherParts(bytes))
+            host.reduceParts((double) bytes),
+            columns(OpType.ALL_REDUCE, bytes),
+            host.gatherParts((double) bytes))
         : List.of(
-            host.reduceToOne(bytes),
+            host.reduceToOne((double) bytes),
             leaders(OpType.ALL_REDUCE, bytes),
-            host.broadcastFromOne(bytes));
+            host.broadcastFromOne((double) bytes));
   }
 
   private List<List<Step>> allGather(long bytes) {
     double part = (double) bytes / hosts / ranksPerHost;
     Step exchange = Step.network(Math.max(1, hosts / 2), 1, hosts - 1, part);
-    return List.of(List.of(exchange.among(ranksPerHost, ranksPerHost)), host.gatherParts(bytes));
+    return List.of(
+        List.of(exchange.among(ranksPerHost, ranksPerHost)), host.gatherParts((double) bytes));
   }
 
   /** Returns what one rank of each host does. */

@@ -36,7 +36,11 @@ public final class ShmPlans {
    * @param bytes the bytes of a rank's tensor; if each rank has a part, those of all parts
    */
   public Optional<OperationPlan> plan(OpType type, long bytes) {
-    double part = (double) bytes / ranks;
+    return steps(type, (double) bytes);
+  }
+
+  private Optional<OperationPlan> steps(OpType type, double bytes) {
+    double part = bytes / ranks;
     return switch (type) {
       case ALL_REDUCE -> Optional.of(allReduce(bytes));
       case REDUCE -> Optional.of(new OperationPlan(ShmBackend.STAGED, reduce(bytes, false)));
@@ -51,7 +55,7 @@ public final class ShmPlans {
     };
   }
 
-  private OperationPlan allReduce(long bytes) {
+  private OperationPlan allReduce(double bytes) {
     if (bytes <= ShmLayout.SLOT_BYTES) {
       return new OperationPlan(ShmBackend.ONE_SHOT, oneShot(bytes));
     }

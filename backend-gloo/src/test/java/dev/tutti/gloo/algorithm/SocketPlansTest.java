@@ -42,7 +42,7 @@ class SocketPlansTest {
       run.on(endpoint, Tensor.allocate(DType.FLOAT32, elements));
       List<Message> sent = endpoint.messages().stream().filter(Message::sent).toList();
       messages = Math.max(messages, sent.size());
-      bytes = Math.max(bytes, sent.stream().mapToLong(Message::bytes).sum());
+      bytes = Math.max(bytes, sent.stream().mapToDouble(Message::bytes).sum());
     }
     return new Traffic(messages, bytes);
   }
@@ -123,7 +123,7 @@ class SocketPlansTest {
                 new RecursiveDoublingAllReduce(endpoint, new Scratch())
                     .run(operation(), 0, tensor, ReduceOp.SUM)),
         folded,
-        folded * bytes);
+        (double) (folded * bytes));
     for (long piece : new long[] {Long.MAX_VALUE, PIECE}) {
       assertSame(
           planned(HalvingDoublingAllReduce.steps(size, bytes, piece)),
@@ -134,7 +134,7 @@ class SocketPlansTest {
                   new HalvingDoublingAllReduce(endpoint, piece)
                       .run(operation(), 0, tensor, ReduceOp.SUM)),
           folded,
-          folded * bytes);
+          (double) (folded * bytes));
     }
   }
 

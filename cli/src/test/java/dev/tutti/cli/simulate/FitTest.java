@@ -15,9 +15,10 @@ class FitTest {
   private static List<Sample> samples(LinkCost memory, double error) {
     List<Sample> samples = new ArrayList<>();
     for (int ranks : new int[] {2, 4}) {
-      for (long bytes = 1024; bytes <= 1 << 26; bytes *= 4) {
+      for (double bytes = 1024; bytes <= 1 << 26; bytes *= 4) {
         for (int reduces = 0; reduces < 2; reduces++) {
-          Step step = Step.memory(1 + bytes / 262_144, 2.0 * bytes).reducing(reduces * bytes);
+          Step step =
+              Step.memory(1 + Math.floor(bytes / 262_144), 2.0 * bytes).reducing(reduces * bytes);
           OperationPlan plan = new OperationPlan("", List.of(step));
           Network network = new Network(ranks, 8, 1, 1, memory, memory, 0, 0, 0);
           double seconds = CostModel.cost(plan, network, 1).seconds();

@@ -2,14 +2,14 @@ package dev.tutti.cli.trace;
 
 import dev.tutti.ProcessGroup;
 import dev.tutti.Tensor;
+import dev.tutti.Work;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.concurrent.TimeUnit;
+import java.util.stream.IntStream;
 
 /**
- * A rank of a job whose last rank works for some milliseconds more, as its argument says, in each
- * of 60 steps but one: before step 31, the first rank collects garbage instead. Prints how long it
- * slept in at least half of the steps.
+ * A rank of a job whose first rank collects garbage before one of 60 steps, once all others have
+ * begun that step.
  */
 public final class PausedRank {
   private static final int STEPS = 60;
@@ -19,9 +19,7 @@ public final class PausedRank {
   private PausedRank() {}
 
   public static void main(String[] arguments) throws Exception {
-    long millis = Long.parseLong(arguments[0]);
     List<Object> live = new ArrayList<>();
-    List<Long> slept = new ArrayList<>();
     try (ProcessGroup group = ProcessGroup.init()) {
       Tensor sum = Tensor.of(1f);
       if (group.rank() == 0) {
@@ -31,19 +29,21 @@ public final class PausedRank {
       }
       group.barrier();
       for (int step = 0; step < STEPS; step++) {
-        if (group.rank() == group.size() - 1 && step != AT) {
-          long start = System.nanoTime();
-          TimeUnit.MILLISECONDS.sleep(millis);
-          slept.add(System.nanoTime() - start);
-        }
-        if (group.rank() == 0 && step == AT) {
+        if (step != AT) {
+          group.allReduce(sum);
+        } else if (group.rank() == 0) {
+          group
+              .store()
+              .await(IntStream.range(1, group.size()).mapToObj(r -> "begun/" + r).toList());
           System.gc();
+          group.allReduce(sum);
+        } else {
+          Work work = group.allReduceAsync(sum);
+          group.store().set("begun/" + group.rank(), new byte[1]);
+          work.await();
         }
-        group.allReduce(sum);
       }
     }
-    slept.sort(null);
-    System.out.println("SLEPT " + (slept.isEmpty() ? 0 : slept.get(slept.size() / 2)));
     System.out.println("LIVE " + live.size());
   }
 }
