@@ -80,7 +80,6 @@ class LayoutTest {
           "dev.tutti.spi.StoreProvider",
           "dev.tutti.spi.Time",
           "dev.tutti.cpu.memory.SharedHeap",
-          "dev.tutti.cpu.wait.Futex",
           "dev.tutti.store.HashStore",
           "dev.tutti.store.file.FileStore",
           "dev.tutti.store.tcp.TcpStoreOptions",

@@ -41,6 +41,8 @@ final class Listener implements Handler {
   private final SequencedSet<Greeting> greetings = new LinkedHashSet<>();
 
   private boolean failing;
+  private boolean isPaused;
+  private long resumeNanos;
 
   Listener(Pairs pairs, Selector selector, ServerSocketChannel server) throws IOException {
     this.pairs = pairs;
@@ -92,21 +94,26 @@ final class Listener implements Handler {
     }
     if (key.isValid() && key.interestOps() != 0) {
       key.interestOps(0);
-      Thread _ = context.time.startVirtual("tutti-gloo-accept", this::resume);
+      isPaused = true;
+      resumeNanos = context.time.nanoTime() + PAUSE_NANOS;
     }
   }
 
-  private void resume() {
-    context.time.park(this, PAUSE_NANOS);
-    context.progress.lock.lock();
-    try {
-      if (key.isValid()) {
-        key.interestOps(SelectionKey.OP_ACCEPT);
-        context.progress.wakeSelector();
-      }
-    } finally {
-      context.progress.lock.unlock();
+  /** Returns whether no connections are accepted for a while. */
+  boolean isPaused() {
+    return isPaused;
+  }
+
+  /** Accepts connections again if the pause is over; returns whether it is. */
+  boolean resume() {
+    if (!isPaused || context.time.nanoTime() - resumeNanos < 0) {
+      return false;
     }
+    isPaused = false;
+    if (key.isValid()) {
+      key.interestOps(SelectionKey.OP_ACCEPT);
+    }
+    return true;
   }
 
   private void greet(SocketChannel accepted) {

@@ -243,9 +243,15 @@ final class Pairs implements PairListener {
     return connector;
   }
 
-  /** Returns whether this rank waits for peers to connect, and may have to knock again. */
-  boolean areKnocking() {
-    return !knocks.isEmpty();
+  /** Returns whether this rank has to knock, or to accept connections, again after a while. */
+  boolean hasRetries() {
+    return !knocks.isEmpty() || (listener != null && listener.isPaused());
+  }
+
+  /** Knocks and accepts again where it is time to; returns whether there was anything to do. */
+  boolean retry() {
+    boolean any = listener != null && listener.resume();
+    return knockAgain() || any;
   }
 
   /**
@@ -253,7 +259,7 @@ final class Pairs implements PairListener {
    *
    * @return whether there was anything to do
    */
-  boolean knockAgain() {
+  private boolean knockAgain() {
     assert context.progress.lock.isHeldByCurrentThread();
     if (knocks.isEmpty()) {
       return false;

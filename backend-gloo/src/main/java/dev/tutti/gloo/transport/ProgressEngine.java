@@ -114,11 +114,11 @@ final class ProgressEngine {
     /** Returns whether connections other than those made at the start are being made. */
     boolean areConnecting();
 
-    /** Returns whether this rank waits for peers to connect, and may have to knock again. */
-    boolean areKnocking();
+    /** Returns whether this rank has to try something again after a while, without an event. */
+    boolean hasRetries();
 
-    /** Knocks again where it is time to; returns whether there was anything to do. */
-    boolean knockAgain();
+    /** Tries again what is due; returns whether there was anything to do. */
+    boolean retry();
 
     /** Releases what an idle transport does not need. */
     void idle();
@@ -376,7 +376,7 @@ final class ProgressEngine {
       return (!polled && pairs.readActive()) || progress;
     }
     mustLook = false;
-    progress |= work.knockAgain();
+    progress |= work.retry();
     try {
       selector.selectNow(ready);
     } catch (IOException e) {
@@ -400,7 +400,7 @@ final class ProgressEngine {
     }
     pairs.wantWrites();
     callerSelecting = true;
-    select(work.areKnocking() ? Math.min(nanos, IDLE) : nanos);
+    select(work.hasRetries() ? Math.min(nanos, IDLE) : nanos);
     callerSelecting = false;
     ready.dispatch();
   }
@@ -448,7 +448,7 @@ final class ProgressEngine {
         }
         driver = ioThread;
         pairs.flush();
-        work.knockAgain();
+        work.retry();
         work.deliver();
         if (driver != ioThread) {
           continue;
@@ -456,7 +456,7 @@ final class ProgressEngine {
         pairs.wantWrites();
         ioSelecting = true;
         boolean waitsForEvents = idle || hasBackgroundWork();
-        select(waitsForEvents && !work.areKnocking() ? Long.MAX_VALUE : IDLE);
+        select(waitsForEvents && !work.hasRetries() ? Long.MAX_VALUE : IDLE);
         ioSelecting = false;
         selectorFree.signalAll();
         if (driver != ioThread) {

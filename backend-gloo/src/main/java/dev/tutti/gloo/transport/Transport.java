@@ -73,13 +73,13 @@ public final class Transport extends Endpoint implements AutoCloseable {
     }
 
     @Override
-    public boolean areKnocking() {
-      return pairs.areKnocking();
+    public boolean hasRetries() {
+      return pairs.hasRetries();
     }
 
     @Override
-    public boolean knockAgain() {
-      return pairs.knockAgain();
+    public boolean retry() {
+      return pairs.retry();
     }
 
     @Override

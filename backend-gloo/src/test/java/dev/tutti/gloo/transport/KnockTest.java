@@ -121,8 +121,8 @@ class KnockTest {
       assertThat(in.get(ValueLayout.JAVA_BYTE, 0)).isEqualTo((byte) 9);
       transport.progress.lock.lock();
       try {
-        transport.pairs.knockAgain();
-        assertThat(transport.pairs.areKnocking()).isFalse();
+        transport.pairs.retry();
+        assertThat(transport.pairs.hasRetries()).isFalse();
       } finally {
         transport.progress.lock.unlock();
       }

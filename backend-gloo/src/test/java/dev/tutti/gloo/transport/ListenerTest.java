@@ -22,7 +22,6 @@ import java.util.Queue;
 import java.util.Set;
 import java.util.SplittableRandom;
 import java.util.concurrent.CopyOnWriteArrayList;
-import java.util.concurrent.locks.LockSupport;
 import java.util.logging.Handler;
 import java.util.logging.Level;
 import java.util.logging.LogRecord;
@@ -208,11 +207,17 @@ class ListenerTest {
   private final Server server = new Server();
   private final Keys keys = new Keys();
 
-  private void awaitInterest() {
-    long deadline = System.nanoTime() + 100_000_000_000L;
-    while (server.keyFor(keys).interestOps() != SelectionKey.OP_ACCEPT) {
-      assertThat(System.nanoTime() - deadline).isNegative();
-      LockSupport.parkNanos(1_000_000);
+  /** A clock that a test sets. */
+  private static final class SetTime extends ForwardingTime {
+    volatile long now;
+
+    SetTime() {
+      super(Time.SYSTEM);
+    }
+
+    @Override
+    public long nanoTime() {
+      return now;
     }
   }
 
@@ -220,8 +225,9 @@ class ListenerTest {
   void aFailureToAcceptIsLoggedOnceAndTriedAgainLater() throws Exception {
     Logger logger = Logger.getLogger(Transport.class.getName());
     Warnings warnings = new Warnings(FULL);
+    SetTime time = new SetTime();
     logger.addHandler(warnings);
-    try (FuzzedTransport peers = new FuzzedTransport()) {
+    try (FuzzedTransport peers = new FuzzedTransport(time)) {
       Listener listener = new Listener(peers.transport().pairs, keys, server);
       SelectionKey key = server.keyFor(keys);
       server.full = true;
@@ -230,8 +236,14 @@ class ListenerTest {
             () -> {
               listener.ready(key);
               assertThat(key.interestOps()).as("while there is a pause").isZero();
+              time.now += 99_000_000;
+              assertThat(listener.resume()).isFalse();
+              assertThat(listener.isPaused()).isTrue();
+              time.now += 1_000_000;
+              assertThat(listener.resume()).isTrue();
+              assertThat(listener.isPaused()).isFalse();
+              assertThat(key.interestOps()).isEqualTo(SelectionKey.OP_ACCEPT);
             });
-        awaitInterest();
       }
       assertThat(warnings.found).hasSize(1).first().asString().contains("cannot accept");
       server.full = false;
@@ -247,24 +259,12 @@ class ListenerTest {
     }
   }
 
-  /** A clock that stands still. */
-  private static final class StillTime extends ForwardingTime {
-    StillTime() {
-      super(Time.SYSTEM);
-    }
-
-    @Override
-    public long nanoTime() {
-      return 0;
-    }
-  }
-
   @Test
   void manyStrangersAreLoggedInAFewLines() throws Exception {
     Logger logger = Logger.getLogger(Transport.class.getName());
     Warnings warnings = new Warnings("it cannot be used");
     logger.addHandler(warnings);
-    try (FuzzedTransport peers = new FuzzedTransport(new StillTime())) {
+    try (FuzzedTransport peers = new FuzzedTransport(new SetTime())) {
       Listener listener = new Listener(peers.transport().pairs, keys, server);
       for (int i = 0; i < 2000; i++) {
         server.waiting.add(socket());

@@ -1,8 +1,9 @@
 package dev.tutti.cli.process;
 
 import java.time.Duration;
-import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
 
 /**
  * A single report of what is being waited for, if the wait takes long; to be closed when the wait
@@ -12,36 +13,25 @@ public final class Notice implements AutoCloseable {
   /** How long users wait before they ask what for. */
   public static final Duration PATIENCE = Duration.ofSeconds(2);
 
-  private final CountDownLatch came = new CountDownLatch(1);
-  private final Runnable say;
+  private final CompletableFuture<@Nullable Void> due = new CompletableFuture<>();
+  private boolean isOver;
 
-  private Notice(Runnable say) {
-    this.say = say;
-  }
+  private Notice() {}
 
   /**
    * Starts a wait.
    *
-   * @param say prints the report, on a thread of its own, never after {@link #close}
+   * @param say prints the report, on a thread of the JDK's common pool, never after {@link #close}
    */
   public static Notice afterPatience(Runnable say) {
-    Notice notice = new Notice(say);
-    Thread.ofVirtual().name("tutti-notice").start(notice::await);
+    Notice notice = new Notice();
+    CompletableFuture<Void> _ = notice.due.thenRunAsync(() -> notice.sayUnlessOver(say));
+    notice.due.completeOnTimeout(null, PATIENCE.toNanos(), TimeUnit.NANOSECONDS);
     return notice;
   }
 
-  private void await() {
-    try {
-      if (!came.await(PATIENCE.toNanos(), TimeUnit.NANOSECONDS)) {
-        sayUnlessItCame();
-      }
-    } catch (InterruptedException e) {
-      Thread.currentThread().interrupt();
-    }
-  }
-
-  private synchronized void sayUnlessItCame() {
-    if (came.getCount() > 0) {
+  private synchronized void sayUnlessOver(Runnable say) {
+    if (!isOver) {
       say.run();
     }
   }
@@ -63,6 +53,7 @@ public final class Notice implements AutoCloseable {
 
   @Override
   public synchronized void close() {
-    came.countDown();
+    isOver = true;
+    due.cancel(false);
   }
 }

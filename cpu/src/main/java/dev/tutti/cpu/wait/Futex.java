@@ -1,6 +1,5 @@
 package dev.tutti.cpu.wait;
 
-import dev.tutti.spi.Time;
 import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.Linker;
@@ -9,6 +8,7 @@ import java.lang.foreign.ValueLayout;
 import java.lang.invoke.MethodHandle;
 import java.nio.ByteOrder;
 import java.util.Map;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.jspecify.annotations.Nullable;
 
@@ -20,8 +20,8 @@ import org.jspecify.annotations.Nullable;
 public final class Futex {
   /*
    * Linking the call costs a young process a tenth of a second of its core. Ranks that never wait
-   * for long should not pay for that, and no rank should while it holds up others. A separate
-   * thread therefore links it once ranks of this process have often wanted to sleep or to wake
+   * for long should not pay for that, and no rank should while it holds up others. The JDK's
+   * common pool therefore links it once ranks of this process have often wanted to sleep or to wake
    * others; until then they park, and are not woken. The counter may lose some calls, because
    * threads update it without synchronization.
    */
@@ -83,7 +83,7 @@ public final class Futex {
   /** Begins to link the futex if this system has one and linking has not begun. */
   public static void link() {
     if (isAvailable() && LINKING.compareAndSet(false, true)) {
-      Time.SYSTEM.start("tutti-futex", () -> isLinked = Linked.CALL != null);
+      CompletableFuture<Void> _ = CompletableFuture.runAsync(() -> isLinked = Linked.CALL != null);
     }
   }
 

@@ -18,7 +18,7 @@ import org.apache.spark.api.java.JavaSparkContext;
 /** The code that ranks run in several tests. */
 final class Bodies {
   /** Threads that exist once per process, not per group. */
-  private static final Set<String> OF_PROCESS = Set.of("tutti-wd", "tutti-futex");
+  private static final Set<String> OF_PROCESS = Set.of("tutti-wd");
 
   private Bodies() {}
 

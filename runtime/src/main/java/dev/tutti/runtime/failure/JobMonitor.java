@@ -350,7 +350,7 @@ public final class JobMonitor implements AutoCloseable {
     } else if (output instanceof JobOutput.Explain(Question question, String finding)) {
       Consumer<String> log = waiting.remove(question);
       if (log != null) {
-        start("tutti-slow-" + question.group() + "-" + rank, () -> log.accept(finding));
+        start("tutti-ask-" + question.group() + "-" + rank, () -> log.accept(finding));
       }
     } else if (output instanceof JobOutput.Report(Inquiry inquiry)) {
       StatusAnswers answering = answers;

@@ -56,7 +56,7 @@ public final class SlowReports {
         };
     if (identity.size() == 1) {
       String verdict = JobVerdict.unexplained(question.timeout(), "").text();
-      String thread = "tutti-slow-" + identity.name() + "-" + identity.rank();
+      String thread = "tutti-ask-" + identity.name() + "-" + identity.rank();
       Thread _ = identity.time().start(thread, () -> log.accept(verdict));
     } else {
       monitor.whatKeeps(question, log);

@@ -62,7 +62,7 @@ public final class SetUpReports implements Watchdog.Watched, AutoCloseable {
             Watchdog.of(time),
             time.nanoTime(),
             standing,
-            report -> time.start("tutti-report", report),
+            report -> time.start("tutti-ask-meeting", report),
             line -> LOG.log(Level.INFO, line));
     if (!settings.get(RuntimeSettings.SLOW).isZero()) {
       made.watchdog.watch(made);
