@@ -115,7 +115,7 @@ class SocketPlansTest {
     // The elements of a rank that takes no part arrive in a step of their own.
     int folded = Integer.bitCount(size) == 1 ? 0 : 1;
     assertSame(
-        planned(RecursiveDoublingAllReduce.steps(size, bytes)),
+        planned(RecursiveDoublingAllReduce.steps(size, (double) bytes)),
         busiest(
             size,
             elements,
@@ -144,7 +144,7 @@ class SocketPlansTest {
     int elements = elements(size, 4096);
     long bytes = 4L * elements;
     assertSame(
-        planned(BinomialBroadcast.steps(size, bytes)),
+        planned(BinomialBroadcast.steps(size, (double) bytes)),
         busiest(
             size,
             elements,

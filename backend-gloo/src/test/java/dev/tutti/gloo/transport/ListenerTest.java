@@ -22,6 +22,7 @@ import java.util.Queue;
 import java.util.Set;
 import java.util.SplittableRandom;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.logging.Handler;
 import java.util.logging.Level;
 import java.util.logging.LogRecord;
@@ -209,7 +210,7 @@ class ListenerTest {
 
   /** A clock that a test sets. */
   private static final class SetTime extends ForwardingTime {
-    volatile long now;
+    final AtomicLong now = new AtomicLong();
 
     SetTime() {
       super(Time.SYSTEM);
@@ -217,7 +218,7 @@ class ListenerTest {
 
     @Override
     public long nanoTime() {
-      return now;
+      return now.get();
     }
   }
 
@@ -236,10 +237,10 @@ class ListenerTest {
             () -> {
               listener.ready(key);
               assertThat(key.interestOps()).as("while there is a pause").isZero();
-              time.now += 99_000_000;
+              time.now.addAndGet(99_000_000);
               assertThat(listener.resume()).isFalse();
               assertThat(listener.isPaused()).isTrue();
-              time.now += 1_000_000;
+              time.now.addAndGet(1_000_000);
               assertThat(listener.resume()).isTrue();
               assertThat(listener.isPaused()).isFalse();
               assertThat(key.interestOps()).isEqualTo(SelectionKey.OP_ACCEPT);

@@ -1,6 +1,8 @@
 package dev.tutti.cli.trace;
 
+import dev.tutti.CallOptions;
 import dev.tutti.ProcessGroup;
+import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.Work;
 import java.util.ArrayList;
@@ -38,7 +40,7 @@ public final class PausedRank {
           System.gc();
           group.allReduce(sum);
         } else {
-          Work work = group.allReduceAsync(sum);
+          Work work = group.allReduce(sum, ReduceOp.SUM, CallOptions.ASYNC);
           group.store().set("begun/" + group.rank(), new byte[1]);
           work.await();
         }
