@@ -69,7 +69,7 @@ final class ModelRank implements Cloneable {
     return !isCrashed && pausedSince < 0;
   }
 
-  /** Tells whether an entry is on its way into the log, or in it unknown to this rank. */
+  /** Returns whether an entry is on its way into the log, or in it unknown to this rank. */
   boolean isAppending() {
     return append != null || reply instanceof JobInput.Written;
   }
