@@ -25,6 +25,8 @@ import java.util.TreeMap;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.parallel.Isolated;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /**
  * Runs ranks that reduce while processes crash, stand still, lose the store, and join, and that
@@ -156,9 +158,20 @@ class SimulatedGenerationsTest {
   void processesContinueTogetherAndASeedRepeatsIt() {
     int changes = 0;
     for (long seed = FIRST; seed < FIRST + SEEDS; seed++) {
-      changes += check(seed);
+      try {
+        changes += check(seed);
+      } catch (RuntimeException | Error e) {
+        throw new AssertionError(
+            "seed %d; to run it again: -Dtutti.firstSeed=%1$d -Dtutti.seeds=1".formatted(seed), e);
+      }
     }
     assertThat(changes).as("changes").isGreaterThan(SEEDS);
+  }
+
+  @ParameterizedTest
+  @ValueSource(longs = {2209, 2669, 4741, 5227})
+  void aProcessMayJoinAfterAllRanksHaveEnded(long seed) {
+    int _ = check(seed);
   }
 
   private static int check(long seed) {
