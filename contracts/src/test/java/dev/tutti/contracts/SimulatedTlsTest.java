@@ -15,7 +15,6 @@ import dev.tutti.testkit.TestAuthority.Issued;
 import dev.tutti.tls.TlsSettings;
 import java.nio.file.Path;
 import java.time.Duration;
-import java.util.Map;
 import java.util.Objects;
 import javax.net.ssl.SSLContext;
 import org.junit.jupiter.api.BeforeAll;
@@ -42,13 +41,7 @@ class SimulatedTlsTest {
 
   private static SSLContext context(Path trusted, Issued own) {
     return Objects.requireNonNull(
-        TlsSettings.load(
-            Settings.ofEnvironment(
-                Map.of(
-                    "TUTTI_TLS", "true",
-                    "GLOO_DEVICE_TRANSPORT_TCP_TLS_CERT", own.certificate().toString(),
-                    "GLOO_DEVICE_TRANSPORT_TCP_TLS_PKEY", own.key().toString(),
-                    "GLOO_DEVICE_TRANSPORT_TCP_TLS_CA_FILE", trusted.toString()))));
+        TlsSettings.load(Settings.ofEnvironment(own.settings("TUTTI_TLS", trusted))));
   }
 
   private static TcpStoreOptions options(int port, SSLContext tls) {

@@ -17,6 +17,7 @@ import java.time.ZoneOffset;
 import java.time.format.DateTimeFormatter;
 import java.util.Base64;
 import java.util.HexFormat;
+import java.util.Map;
 
 /** A certificate authority for tests, with keys on the curve P-256. */
 public final class TestAuthority {
@@ -68,7 +69,25 @@ public final class TestAuthority {
   }
 
   /** The files of a certificate and its key. */
-  public record Issued(Path certificate, Path key) {}
+  public record Issued(Path certificate, Path key) {
+    /**
+     * Returns the settings of a process that has this certificate.
+     *
+     * @param enabling the name of the setting that enables TLS
+     * @param trusted the certificate of the authority that the process trusts
+     */
+    public Map<String, String> settings(String enabling, Path trusted) {
+      return Map.of(
+          enabling,
+          "true",
+          "GLOO_DEVICE_TRANSPORT_TCP_TLS_CERT",
+          certificate.toString(),
+          "GLOO_DEVICE_TRANSPORT_TCP_TLS_PKEY",
+          key.toString(),
+          "GLOO_DEVICE_TRANSPORT_TCP_TLS_CA_FILE",
+          trusted.toString());
+    }
+  }
 
   private static KeyPair newKeys() throws GeneralSecurityException {
     KeyPairGenerator generator = KeyPairGenerator.getInstance("EC");

@@ -20,7 +20,6 @@ import java.net.Socket;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.Arrays;
-import java.util.Map;
 import java.util.concurrent.FutureTask;
 import javax.net.ssl.SSLContext;
 import javax.net.ssl.SSLSocket;
@@ -45,13 +44,7 @@ class TlsAdmissionTest {
   void issue() throws Exception {
     TestAuthority authority = new TestAuthority(folder, "authority");
     TestAuthority.Issued own = authority.issue("rank");
-    settings =
-        Settings.ofEnvironment(
-            Map.of(
-                "TUTTI_GLOO_TLS", "true",
-                "GLOO_DEVICE_TRANSPORT_TCP_TLS_CERT", own.certificate().toString(),
-                "GLOO_DEVICE_TRANSPORT_TCP_TLS_PKEY", own.key().toString(),
-                "GLOO_DEVICE_TRANSPORT_TCP_TLS_CA_FILE", authority.certificate().toString()));
+    settings = Settings.ofEnvironment(own.settings("TUTTI_GLOO_TLS", authority.certificate()));
     context = Protection.of(settings).tls();
   }
 

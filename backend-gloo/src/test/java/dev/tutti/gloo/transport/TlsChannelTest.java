@@ -24,7 +24,6 @@ import java.security.cert.X509Certificate;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.List;
-import java.util.Map;
 import java.util.SplittableRandom;
 import javax.net.ssl.SSLContext;
 import javax.net.ssl.SSLEngine;
@@ -56,12 +55,7 @@ class TlsChannelTest {
 
   private static Protection protection(TestAuthority trusted, TestAuthority.Issued own) {
     return Protection.of(
-        Settings.ofEnvironment(
-            Map.of(
-                "TUTTI_GLOO_TLS", "true",
-                "GLOO_DEVICE_TRANSPORT_TCP_TLS_CERT", own.certificate().toString(),
-                "GLOO_DEVICE_TRANSPORT_TCP_TLS_PKEY", own.key().toString(),
-                "GLOO_DEVICE_TRANSPORT_TCP_TLS_CA_FILE", trusted.certificate().toString())));
+        Settings.ofEnvironment(own.settings("TUTTI_GLOO_TLS", trusted.certificate())));
   }
 
   private static List<X509Certificate> trusted() throws Exception {

@@ -65,7 +65,7 @@ public final class PageAccess {
   }
 
   /**
-   * Tells whether a header contains the secret, either as a bearer token or as the password of any
+   * Returns whether a header contains the secret, either as a bearer token or as the password of any
    * user, in a time that does not depend on the secret.
    */
   boolean accepts(String authorization) {

@@ -54,7 +54,7 @@ record Question(FailureEvent timeout) {
         && timeout.elapsed().compareTo(theirs.elapsed().multipliedBy(3).dividedBy(2)) < 0;
   }
 
-  /** Tells whether this is another question as it is in the log. */
+  /** Returns whether this is another question as it is in the log. */
   boolean isOf(Question other) {
     return timeout.isSame(other.timeout);
   }

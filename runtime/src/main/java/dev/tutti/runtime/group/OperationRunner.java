@@ -123,7 +123,7 @@ final class OperationRunner {
   /**
    * Runs a collective on this thread, which has the turn unless the queue has stopped.
    *
-   * @param callerTells whether the caller notifies listeners of the end
+   * @param callerReturns whether the caller notifies listeners of the end
    */
   private void runWithTurn(
       GroupOperation op,

@@ -100,7 +100,7 @@ public final class GroupOperation extends OperationState implements Work {
    * Arranges for listeners to be notified of the end of this operation.
    *
    * @param newEvent the event that they received before
-   * @param newCallerTells whether the caller notifies them, after {@link #takeEndForCaller}
+   * @param newCallerReturns whether the caller notifies them, after {@link #takeEndForCaller}
    * @return whether the operation has already ended, so that the caller of this method must notify
    *     them
    */

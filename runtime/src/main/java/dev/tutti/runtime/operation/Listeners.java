@@ -54,7 +54,7 @@ public final class Listeners implements AutoCloseable {
   /**
    * Notifies listeners of an operation that was issued, on this thread.
    *
-   * @param callerTells whether its caller will call {@link #afterForCaller}
+   * @param callerReturns whether its caller will call {@link #afterForCaller}
    */
   public void before(GroupOperation op, OperationSpec spec, boolean callerTells) {
     if (listeners.isEmpty()) {

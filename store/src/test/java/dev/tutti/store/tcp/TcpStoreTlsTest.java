@@ -59,13 +59,7 @@ class TcpStoreTlsTest extends StoreContract {
 
   private static SSLContext context(Path trusted, TestAuthority.Issued own) {
     return Objects.requireNonNull(
-        TlsSettings.load(
-            Settings.ofEnvironment(
-                Map.of(
-                    "TUTTI_TLS", "true",
-                    "GLOO_DEVICE_TRANSPORT_TCP_TLS_CERT", own.certificate().toString(),
-                    "GLOO_DEVICE_TRANSPORT_TCP_TLS_PKEY", own.key().toString(),
-                    "GLOO_DEVICE_TRANSPORT_TCP_TLS_CA_FILE", trusted.toString()))));
+        TlsSettings.load(Settings.ofEnvironment(own.settings("TUTTI_TLS", trusted))));
   }
 
   /** The protocol has no answer to a set or a push. */

@@ -15,7 +15,6 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HexFormat;
 import java.util.List;
-import java.util.Map;
 import java.util.Objects;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CountDownLatch;
@@ -78,12 +77,7 @@ class TlsStrangersTest {
     TestAuthority.Issued own = authority.issue("member");
     return Objects.requireNonNull(
         TlsSettings.load(
-            Settings.ofEnvironment(
-                Map.of(
-                    "TUTTI_TLS", "true",
-                    "GLOO_DEVICE_TRANSPORT_TCP_TLS_CERT", own.certificate().toString(),
-                    "GLOO_DEVICE_TRANSPORT_TCP_TLS_PKEY", own.key().toString(),
-                    "GLOO_DEVICE_TRANSPORT_TCP_TLS_CA_FILE", authority.certificate().toString()))));
+            Settings.ofEnvironment(own.settings("TUTTI_TLS", authority.certificate()))));
   }
 
   /** Returns what a client sends first. */
