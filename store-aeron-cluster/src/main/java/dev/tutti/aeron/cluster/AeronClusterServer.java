@@ -21,7 +21,6 @@ import java.net.DatagramSocket;
 import java.net.InetSocketAddress;
 import java.nio.file.Path;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.locks.LockSupport;
 import org.agrona.CloseHelper;
 import org.jspecify.annotations.Nullable;
 
@@ -64,10 +63,11 @@ public final class AeronClusterServer implements AutoCloseable {
   private final Thread hook;
   private final long snapshotBytes;
   private final int mostClients;
+  private final Time time;
   private @Nullable Parts parts;
   private MemberWatch watch;
   private long purgedAfter;
-  private long notAskBefore = System.nanoTime();
+  private long notAskBefore;
   private volatile boolean failed;
   private boolean closed;
 
@@ -88,12 +88,14 @@ public final class AeronClusterServer implements AutoCloseable {
    *     does not let Aeron use shared memory
    */
   public AeronClusterServer(String members, int member, Path data, AeronStoreOptions options) {
-    this(members, member, data, options, SNAPSHOT_BYTES, ClusterNode.MOST_CLIENTS);
+    this(members, member, data, options, SNAPSHOT_BYTES, ClusterNode.MOST_CLIENTS, Time.SYSTEM);
   }
 
   /**
    * Starts a member that takes a snapshot whenever the log has grown by the given number of bytes,
    * and serves the given number of clients.
+   *
+   * @param time by which it looks at how far it has come
    */
   AeronClusterServer(
       String members,
@@ -101,7 +103,10 @@ public final class AeronClusterServer implements AutoCloseable {
       Path data,
       AeronStoreOptions options,
       long snapshotBytes,
-      int mostClients) {
+      int mostClients,
+      Time time) {
+    this.time = time;
+    this.notAskBefore = time.nanoTime();
     this.snapshotBytes = snapshotBytes;
     this.mostClients = mostClients;
     JvmFlags.require();
@@ -222,7 +227,7 @@ public final class AeronClusterServer implements AutoCloseable {
 
   private void lookOn() {
     while (touchIfRunning()) {
-      LockSupport.parkNanos(LOOK_NANOS);
+      time.park(this, LOOK_NANOS);
       if (isStuck()) {
         stepDown();
       }
@@ -234,14 +239,14 @@ public final class AeronClusterServer implements AutoCloseable {
           }
         } catch (RuntimeException e) {
           LOG.log(Level.WARNING, "a member of a store cluster cannot check its log: " + e, e);
-          notAskBefore = System.nanoTime() + ASK_PAUSE_NANOS;
+          notAskBefore = time.nanoTime() + ASK_PAUSE_NANOS;
         }
       }
     }
   }
 
   private synchronized boolean isStuck() {
-    return isRunning() && parts != null && watch.isStuck(parts.node.progress(), System.nanoTime());
+    return isRunning() && parts != null && watch.isStuck(parts.node.progress(), time.nanoTime());
   }
 
   /** Starts this member anew, and in the meantime lets the others elect another leader. */
@@ -292,7 +297,7 @@ public final class AeronClusterServer implements AutoCloseable {
   }
 
   private boolean isTimeToAsk() {
-    return System.nanoTime() - notAskBefore >= 0;
+    return time.nanoTime() - notAskBefore >= 0;
   }
 
   private void lookAtLog(ClusterNode node) {
@@ -300,7 +305,7 @@ public final class AeronClusterServer implements AutoCloseable {
       if (node.isFollowedByAll()) {
         takeSnapshot();
       } else {
-        notAskBefore = System.nanoTime() + ASK_PAUSE_NANOS;
+        notAskBefore = time.nanoTime() + ASK_PAUSE_NANOS;
       }
     }
     long snapshots = snapshots();

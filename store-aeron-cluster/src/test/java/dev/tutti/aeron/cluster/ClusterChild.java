@@ -3,6 +3,8 @@ package dev.tutti.aeron.cluster;
 import dev.tutti.Store;
 import dev.tutti.aeron.AeronStoreOptions;
 import dev.tutti.aeron.StoreChild;
+import dev.tutti.aeron.cluster.member.ClusterNode;
+import dev.tutti.spi.Time;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Path;
@@ -26,8 +28,16 @@ final class ClusterChild {
   }
 
   private static void runMember(String members, int number, AeronStoreOptions options) {
+    Time time = StuckLog.isUsed() ? new FastTime(StuckLog::isStuck) : Time.SYSTEM;
     try (AeronClusterServer server =
-        new AeronClusterServer(members, number, Path.of(System.getenv("DATA")), options)) {
+        new AeronClusterServer(
+            members,
+            number,
+            Path.of(System.getenv("DATA")),
+            options,
+            Long.MAX_VALUE,
+            ClusterNode.MOST_CLIENTS,
+            time)) {
       while (!server.isReady() && server.isRunning()) {
         LockSupport.parkNanos(1_000_000);
       }

@@ -12,6 +12,7 @@ import dev.tutti.aeron.cluster.member.ClusterNode;
 import dev.tutti.aeron.driver.EmbeddedDriver;
 import dev.tutti.aeron.wire.Timing;
 import dev.tutti.shared.Until;
+import dev.tutti.spi.Time;
 import dev.tutti.store.JobToken;
 import io.aeron.Aeron;
 import io.aeron.Publication;
@@ -68,7 +69,8 @@ class ClusterStrangersTest {
         directory.resolve("data"),
         options().withDirectory(directory),
         Long.MAX_VALUE,
-        mostClients);
+        mostClients,
+        Time.SYSTEM);
   }
 
   /** Opens clients, each with a session of its own, since their leases differ. */

@@ -6,6 +6,8 @@ import dev.tutti.Store;
 import dev.tutti.aeron.AeronStoreOptions;
 import dev.tutti.aeron.LogLines;
 import dev.tutti.aeron.StoreChild;
+import dev.tutti.aeron.cluster.member.ClusterNode;
+import dev.tutti.spi.Time;
 import dev.tutti.store.JobToken;
 import io.aeron.cluster.codecs.CanvassPositionDecoder;
 import io.aeron.cluster.codecs.NewLeadershipTermDecoder;
@@ -15,6 +17,7 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.locks.LockSupport;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -91,7 +94,19 @@ class SteppingDownTest {
   }
 
   private AeronClusterServer start(String members, int member, AeronStoreOptions options) {
-    return new AeronClusterServer(members, member, directory.resolve("m" + member), options);
+    return start(members, member, options, Time.SYSTEM);
+  }
+
+  private AeronClusterServer start(
+      String members, int member, AeronStoreOptions options, Time time) {
+    return new AeronClusterServer(
+        members,
+        member,
+        directory.resolve("m" + member),
+        options,
+        Long.MAX_VALUE,
+        ClusterNode.MOST_CLIENTS,
+        time);
   }
 
   private static void awaitReady(List<AeronClusterServer> servers) {
@@ -120,12 +135,15 @@ class SteppingDownTest {
       store.set("key", "value");
       awaitReady(List.of(first, second, third));
     }
+    AtomicBoolean isAlone = new AtomicBoolean();
+    Time time = new FastTime(isAlone::get);
     try (LogLines lines = new LogLines(AeronClusterServer.class);
-        AeronClusterServer left = start(members, 0, options)) {
+        AeronClusterServer left = start(members, 0, options, time)) {
       try (Voter voter = new Voter(directory, members)) {
         voter.voteUntil(NewLeadershipTermDecoder.TEMPLATE_ID);
         assertThat(left.isLeader()).isTrue();
         assertThat(left.isReady()).isFalse();
+        isAlone.set(true);
         voter.voteUntil(CanvassPositionDecoder.TEMPLATE_ID);
       }
       assertThat(

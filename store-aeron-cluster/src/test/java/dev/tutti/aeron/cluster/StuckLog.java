@@ -29,8 +29,17 @@ public final class StuckLog implements SendChannelEndpointSupplier {
     return new Endpoint(channel, status, context);
   }
 
+  /** Returns whether this JVM was started with the flags of a supplier. */
+  static boolean isUsed() {
+    return System.getProperty("stuck") != null;
+  }
+
+  /** Returns whether the member's log is lost by now. */
+  static boolean isStuck() {
+    return Files.exists(Path.of(System.getProperty("stuck")));
+  }
+
   private static final class Endpoint extends SendChannelEndpoint {
-    private final Path file = Path.of(System.getProperty("stuck"));
     private final UnsafeBuffer frame = new UnsafeBuffer();
 
     Endpoint(UdpChannel channel, AtomicCounter status, MediaDriver.Context context) {
@@ -45,7 +54,7 @@ public final class StuckLog implements SendChannelEndpointSupplier {
           bytes > DataHeaderFlyweight.HEADER_LENGTH
               && DataHeaderFlyweight.streamId(frame, 0)
                   == ConsensusModule.Configuration.LOG_STREAM_ID_DEFAULT
-              && Files.exists(file);
+              && isStuck();
       return lost ? bytes : super.send(buffer);
     }
   }

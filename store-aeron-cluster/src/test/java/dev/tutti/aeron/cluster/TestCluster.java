@@ -4,6 +4,7 @@ import dev.tutti.aeron.AeronStoreOptions;
 import dev.tutti.aeron.cluster.member.ClusterMembers;
 import dev.tutti.aeron.cluster.member.ClusterNode;
 import dev.tutti.shared.FreePorts;
+import dev.tutti.spi.Time;
 import dev.tutti.store.JobToken;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -72,7 +73,8 @@ final class TestCluster implements AutoCloseable {
         directory.resolve("m" + member),
         options(),
         snapshotBytes,
-        ClusterNode.MOST_CLIENTS);
+        ClusterNode.MOST_CLIENTS,
+        Time.SYSTEM);
   }
 
   AeronClusterStore connect() {
