@@ -9,6 +9,7 @@ import java.nio.channels.ClosedByInterruptException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.AccessDeniedException;
 import java.nio.file.FileSystemException;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
@@ -27,6 +28,7 @@ final class Agreement {
   private static final byte FAILED = 1;
 
   private final ProcessGroup group;
+  private final Path folder;
   private final Executor collectives;
 
   /** Work that returns a result for the other ranks. */
@@ -37,10 +39,12 @@ final class Agreement {
   /**
    * Creates an agreement.
    *
+   * @param folder the folder of the checkpoints, for messages
    * @param collectives runs collectives on a thread that nobody interrupts
    */
-  Agreement(ProcessGroup group, Executor collectives) {
+  Agreement(ProcessGroup group, Path folder, Executor collectives) {
     this.group = group;
+    this.folder = folder;
     this.collectives = collectives;
   }
 
@@ -80,7 +84,10 @@ final class Agreement {
     } catch (CompletionException e) {
       switch (e.getCause()) {
         case TuttiException failed ->
-            throw new CheckpointException(what + " failed: " + failed.getMessage(), failed);
+            throw new CheckpointException(
+                "%s failed: %s; the checkpoints in %s remain, so start the job again"
+                    .formatted(what, failed.getMessage(), folder),
+                failed);
         case RuntimeException failed -> throw failed;
         case Error failed -> throw failed;
         case null, default -> throw e;

@@ -45,7 +45,7 @@ final class FolderOwner implements AutoCloseable {
   }
 
   static FolderOwner take(ProcessGroup group, Executor collectives, Path root, Disk disk) {
-    Agreement agreement = new Agreement(group, collectives);
+    Agreement agreement = new Agreement(group, root, collectives);
     Lock[] lock = new Lock[1];
     String what = "opening the checkpoints in " + root;
     try {

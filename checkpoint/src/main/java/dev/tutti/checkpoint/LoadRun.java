@@ -59,7 +59,7 @@ final class LoadRun {
       @Nullable RuntimeException before) {
     this.before = before;
     this.group = group;
-    this.agreement = new Agreement(group, collectives);
+    this.agreement = new Agreement(group, folder.root(), collectives);
     this.folder = folder;
     this.contents = contents;
   }

@@ -50,7 +50,7 @@ final class SaveRun {
       Supplier<Snapshot> source,
       Runnable copies) {
     this.group = group;
-    this.agreement = new Agreement(group, Runnable::run);
+    this.agreement = new Agreement(group, folder.root(), Runnable::run);
     this.folder = folder;
     this.kept = kept;
     this.step = step;
@@ -74,7 +74,10 @@ final class SaveRun {
         .problem()
         .ifPresent(
             problem -> {
-              throw new CheckpointException(what + " failed: " + problem, null);
+              throw new CheckpointException(
+                  "%s failed: %s; give all ranks the same contents; nothing was written to %s"
+                      .formatted(what, problem, folder.root()),
+                  null);
             });
     Snapshot snapshot = source.get();
     byte[] nonce = agreement.onFirst(what, this::begin);

@@ -285,7 +285,9 @@ class CheckpointsTest {
     assertAll(
         savingFailures(
             2, group -> Contents.of().value(group.rank() == 0 ? "a" : "b", () -> "", v -> {})),
-        "rank 1 saves the values [b], but rank 0 [a]");
+        "rank 1 saves the values [b], but rank 0 [a]; give all ranks the same contents; nothing was"
+            + " written to "
+            + folder);
     assertAll(
         savingFailures(2, group -> Contents.of().parts("p", new Run(5L * group.rank(), 1, 2, 3))),
         "no rank holds element 3 of the 10 of tensor 'run' of section 'p'");
@@ -418,6 +420,11 @@ class CheckpointsTest {
                 .hasMessageContaining(
                     "%s is in use by another job (process %d on ",
                     folder, ProcessHandle.current().pid());
+            assertAll(
+                call(2, other -> catchThrowable(() -> Checkpoints.in(other, folder))),
+                "failed: rank 0 on host ",
+                folder + " is in use by another job (process ",
+                "); end it, or choose another folder");
             assertThat(first.loadLatest(Contents.of())).isEmpty();
           }
           Checkpoints.in(group, folder).close();

@@ -70,19 +70,24 @@ class KilledSaveTest {
       throw new AssertionError("no line with '" + word + "' after " + others);
     }
 
-    /** Returns the last step that was awaited, of what it says until it ends. */
-    long lastAwaited(long before) throws IOException, InterruptedException {
+    /** Returns the last step that was awaited, and what failed, of what it says until it ends. */
+    End end(long before) throws IOException, InterruptedException {
       long last = before;
+      String failure = "";
       for (String line = output.readLine(); line != null; line = output.readLine()) {
         if (line.startsWith("awaited ")) {
           last = Long.parseLong(line.substring("awaited ".length()));
         }
         assertThat(line).doesNotStartWith("wrong");
+        failure += line.startsWith("failed: ") ? line : "";
       }
       process.waitFor();
-      return last;
+      return new End(last, failure);
     }
   }
+
+  /** How a rank ended. */
+  private record End(long awaited, String failure) {}
 
   @Test
   void whatWasAwaitedIsLoadedAfterEachKill() throws Exception {
@@ -112,8 +117,17 @@ class KilledSaveTest {
         rank.process.toHandle().destroyForcibly();
       }
       for (Rank rank : started) {
-        awaited = Math.max(awaited, rank.lastAwaited(awaited));
+        End end = rank.end(awaited);
+        awaited = Math.max(awaited, end.awaited);
+        // Where all are killed, some end before their turn, since they miss the others.
         assertThat(rank.process.exitValue()).isIn(137, 1);
+        if (!all && rank != started.get(victim)) {
+          assertThat(rank.process.exitValue()).isEqualTo(1);
+          assertThat(end.failure)
+              .startsWith("failed: saving step ")
+              .contains("first failing rank " + victim)
+              .endsWith("; the checkpoints in " + folder + " remain, so start the job again");
+        }
       }
       return awaited;
     } finally {

@@ -27,6 +27,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Tests that training continues from a checkpoint, on as many ranks as before or on others. */
 class ReshardingTest {
@@ -201,22 +202,23 @@ class ReshardingTest {
     assertThat(last.get("steps")).containsExactly(4 * STEPS);
   }
 
-  /** Trains with a reducer and momentum by hand, alike on all ranks; returns the parameters. */
-  private List<float[]> trainByHand(int ranks, int until) {
+  /** Trains with a reducer and an update by hand, alike on all ranks; returns the parameters. */
+  private List<float[]> trainByHand(boolean adam, int ranks, int until) {
     return ThreadedWorld.call(
         ranks,
         group -> {
           Tensor weight = Tensor.allocate(DType.FLOAT32, 301).fill(1);
-          Tensor velocity = Tensor.allocate(DType.FLOAT32, 301);
+          Tensor first = Tensor.allocate(DType.FLOAT32, 301);
+          Tensor second = Tensor.allocate(DType.FLOAT32, 301);
           Contents contents =
               Contents.of()
                   .copies("model", List.of("w"), List.of(weight))
-                  .copies("optimizer", List.of("velocity/w"), List.of(velocity));
+                  .copies("optimizer", List.of("first/w", "second/w"), List.of(first, second));
           try (GradientReducer reducer = new GradientReducer(group, List.of(weight));
               Checkpoints saved = Checkpoints.in(group, folder)) {
             long done = saved.loadLatest(contents).orElse(0);
             for (long step = done + 1; step <= until; step++) {
-              step(reducer, weight, velocity, step);
+              step(adam, reducer, weight, first, second, step);
             }
             saved.save(until, contents).await();
           }
@@ -224,7 +226,13 @@ class ReshardingTest {
         });
   }
 
-  private static void step(GradientReducer reducer, Tensor weight, Tensor velocity, long step) {
+  private static void step(
+      boolean adam,
+      GradientReducer reducer,
+      Tensor weight,
+      Tensor first,
+      Tensor second,
+      long step) {
     Random random = new Random(step);
     for (int i = 0; i < weight.numel(); i++) {
       reducer.gradient(0).setFloat(i, (float) random.nextGaussian());
@@ -232,19 +240,34 @@ class ReshardingTest {
     reducer.ready(0);
     reducer.await();
     for (int i = 0; i < weight.numel(); i++) {
-      velocity.setFloat(i, 0.9f * velocity.getFloat(i) + reducer.gradient(0).getFloat(i));
-      weight.setFloat(i, weight.getFloat(i) - 0.1f * velocity.getFloat(i));
+      float gradient = reducer.gradient(0).getFloat(i);
+      if (adam) {
+        first.setFloat(i, 0.9f * first.getFloat(i) + 0.1f * gradient);
+        second.setFloat(i, 0.999f * second.getFloat(i) + 0.001f * gradient * gradient);
+        double mean = first.getFloat(i) / (1 - Math.pow(0.9, step));
+        double square = second.getFloat(i) / (1 - Math.pow(0.999, step));
+        double decayed = 0.999 * weight.getFloat(i);
+        weight.setFloat(i, (float) (decayed - 0.1 * mean / (Math.sqrt(square) + 1e-8)));
+      } else {
+        first.setFloat(i, 0.9f * first.getFloat(i) + gradient);
+        weight.setFloat(i, weight.getFloat(i) - 0.1f * first.getFloat(i));
+      }
     }
   }
 
-  @Test
-  void aReducerWithAnOptimizerByHandContinuesOnAnyNumberOfRanks() throws IOException {
-    float[] undisturbed = trainByHand(2, 4 * STEPS).getFirst();
-    new NioDisk().delete(folder.resolve("step-" + 4 * STEPS));
-    trainByHand(2, STEPS);
-    trainByHand(3, 2 * STEPS);
-    trainByHand(4, 3 * STEPS);
-    assertThat(trainByHand(1, 4 * STEPS).getFirst()).containsExactly(undisturbed, within(1e-6f));
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void aReducerWithAnOptimizerByHandContinuesOnAnyNumberOfRanks(boolean adam) throws IOException {
+    float[] undisturbed = trainByHand(adam, 2, 4 * STEPS).getFirst();
+    NioDisk disk = new NioDisk();
+    disk.delete(folder.resolve("step-" + 4 * STEPS));
+    trainByHand(adam, 2, STEPS);
+    assertThat(trainByHand(adam, 2, 4 * STEPS).getFirst()).isEqualTo(undisturbed);
+    disk.delete(folder.resolve("step-" + 4 * STEPS));
+    trainByHand(adam, 3, 2 * STEPS);
+    trainByHand(adam, 4, 3 * STEPS);
+    assertThat(trainByHand(adam, 1, 4 * STEPS).getFirst())
+        .containsExactly(undisturbed, within(1e-6f));
   }
 
   @Test

@@ -13,6 +13,8 @@ import dev.tutti.state.ShardedState;
 import dev.tutti.state.StatePart;
 import java.io.IOException;
 import java.io.RandomAccessFile;
+import java.nio.file.AccessDeniedException;
+import java.nio.file.FileSystemException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -331,6 +333,46 @@ class TroubleTest {
         ": the checkpoint has no tensor 'other' for section 'model'; what was saved is listed by:"
             + " tutti checkpoint show --step 3 "
             + folder);
+  }
+
+  @ParameterizedTest
+  @ValueSource(booleans = {true, false})
+  void aFolderThatCannotBeWrittenFailsAllAndTheOlderCheckpointRemains(boolean isReadOnly)
+      throws IOException {
+    save(new FullDisk(false), 1);
+    int rank = 1;
+    assertFail(
+        ThreadedWorld.call(
+            2,
+            group -> {
+              FullDisk disk =
+                  new FullDisk(false) {
+                    @Override
+                    public Output create(Path file) throws IOException {
+                      if (group.rank() == rank) {
+                        throw isReadOnly
+                            ? new FileSystemException(
+                                file.toString(), null, "Read-only file system")
+                            : new AccessDeniedException(file.toString());
+                      }
+                      return super.create(file);
+                    }
+                  };
+              try (Checkpoints saved = Checkpoints.in(group, folder, disk)) {
+                return catchThrowable(() -> saved.save(2, model(filled(2))).await());
+              }
+            }),
+        "saving step 2 failed: rank 1 on host ",
+        ": " + folder.resolve(".saving-2-"),
+        isReadOnly
+            ? "model-00002-of-00002.safetensors: Read-only file system; choose a folder that can be"
+                + " written"
+            : "model-00002-of-00002.safetensors: permission denied; let this user read and write"
+                + " there, or use another folder");
+    assertThat(names()).containsExactly(".lock", "step-1");
+    Tensor weight = filled(9);
+    assertThat(loadFailures(2, model(weight))).containsOnlyNulls();
+    assertThat(weight.toFloatArray()).containsOnly(1);
   }
 
   @Test

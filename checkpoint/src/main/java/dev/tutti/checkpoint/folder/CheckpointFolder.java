@@ -54,6 +54,11 @@ public final class CheckpointFolder {
     return disk;
   }
 
+  /** Returns the folder of all checkpoints. */
+  public Path root() {
+    return root;
+  }
+
   /** Returns the folder of a published checkpoint. */
   public Path published(long step) {
     return root.resolve("step-" + step);
