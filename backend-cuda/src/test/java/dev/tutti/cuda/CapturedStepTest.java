@@ -13,35 +13,12 @@ import dev.tutti.gradients.hook.Compression;
 import dev.tutti.spi.DeviceSession.Recording;
 import java.util.ArrayList;
 import java.util.List;
-import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** Tests that a whole step is captured into a graph and replayed, or refused. */
-class CapturedStepTest {
-  private final FakeMachine machine = new FakeMachine(2);
-  private final DeviceBuckets buckets = DeviceBuckets.of(machine);
-
-  @AfterEach
-  void close() {
-    machine.close();
-  }
-
-  private CudaRanks ranks() {
-    return new CudaRanks(machine.cuda).besideHost();
-  }
-
-  private ReducerOptions options() {
-    return ReducerOptions.DEFAULT.withAllocator(buckets).withBucketBytes(1, 1);
-  }
-
-  private static Tensor filled(CudaDevice device, float value) {
-    Tensor host = Tensor.allocate(DType.FLOAT32, 5);
-    host.fill(value);
-    return device.tensors().copyOf(host);
-  }
-
+class CapturedStepTest extends ReducersOnDevices {
   private static void set(CudaDevice device, Tensor tensor, float value) {
     Tensor host = Tensor.allocate(DType.FLOAT32, 5);
     host.fill(value);
@@ -71,8 +48,8 @@ class CapturedStepTest {
             2,
             (group, device) -> {
               try (CudaSession session = new CudaSession(device)) {
-                List<Tensor> parameters = List.of(filled(device, 0), filled(device, 0));
-                List<Tensor> inputs = List.of(filled(device, 0), filled(device, 0));
+                List<Tensor> parameters = List.of(filled(device, 5, 0), filled(device, 5, 0));
+                List<Tensor> inputs = List.of(filled(device, 5, 0), filled(device, 5, 0));
                 GradientReducer reducer = new GradientReducer(group, parameters, options);
                 for (int step = 0; step < 2; step++) {
                   step(reducer, inputs, parameters);
@@ -106,8 +83,8 @@ class CapturedStepTest {
         .run(
             2,
             (group, device) -> {
-              Tensor second = onHost ? Tensor.allocate(DType.FLOAT32, 5) : filled(device, 0);
-              List<Tensor> parameters = List.of(filled(device, 0), second);
+              Tensor second = onHost ? Tensor.allocate(DType.FLOAT32, 5) : filled(device, 5, 0);
+              List<Tensor> parameters = List.of(filled(device, 5, 0), second);
               try (CudaSession session = new CudaSession(device);
                   GradientReducer reducer = new GradientReducer(group, parameters, options)) {
                 for (int step = 0; step < eagerSteps; step++) {

@@ -106,16 +106,21 @@ final class GpuCublas {
   }
 
   private static void call(MethodHandle function, Object... arguments) {
+    require(() -> (int) function.invokeWithArguments(arguments));
+  }
+
+  /** A call of the library, which returns a status. */
+  private interface Call {
+    int run() throws Throwable;
+  }
+
+  private static void require(Call call) {
     int status;
     try {
-      status = (int) function.invokeWithArguments(arguments);
+      status = call.run();
     } catch (Throwable e) {
       throw new IllegalStateException(e);
     }
-    require(status);
-  }
-
-  private static void require(int status) {
     if (status != 0) {
       throw new IllegalStateException("cuBLAS returned " + status);
     }
@@ -139,34 +144,29 @@ final class GpuCublas {
   /** Multiplies square matrices, column by column, as cuBLAS sees those that are row by row. */
   private void multiply(boolean first, boolean second, Tensor a, Tensor b, Tensor c) {
     int n = (int) c.size(0);
-    int status;
-    try {
-      status =
-          (int)
-              gemm.invokeExact(
-                  handle,
-                  first ? 1 : 0,
-                  second ? 1 : 0,
-                  n,
-                  n,
-                  n,
-                  one,
-                  a.segment().address(),
-                  REAL_16BF,
-                  n,
-                  b.segment().address(),
-                  REAL_16BF,
-                  n,
-                  zero,
-                  c.segment().address(),
-                  REAL_16BF,
-                  n,
-                  COMPUTE_32F,
-                  DEFAULT_TENSOR_OP);
-    } catch (Throwable e) {
-      throw new IllegalStateException(e);
-    }
-    require(status);
+    require(
+        () ->
+            (int)
+                gemm.invokeExact(
+                    handle,
+                    first ? 1 : 0,
+                    second ? 1 : 0,
+                    n,
+                    n,
+                    n,
+                    one,
+                    a.segment().address(),
+                    REAL_16BF,
+                    n,
+                    b.segment().address(),
+                    REAL_16BF,
+                    n,
+                    zero,
+                    c.segment().address(),
+                    REAL_16BF,
+                    n,
+                    COMPUTE_32F,
+                    DEFAULT_TENSOR_OP));
   }
 
   /**
@@ -180,27 +180,22 @@ final class GpuCublas {
   void add(
       long target, MemorySegment alpha, long first, MemorySegment beta, long second, long count) {
     int columns = 1024;
-    int status;
-    try {
-      status =
-          (int)
-              geam.invokeExact(
-                  handle,
-                  0,
-                  0,
-                  columns,
-                  (int) (count / columns),
-                  alpha,
-                  first,
-                  columns,
-                  beta,
-                  second,
-                  columns,
-                  target,
-                  columns);
-    } catch (Throwable e) {
-      throw new IllegalStateException(e);
-    }
-    require(status);
+    require(
+        () ->
+            (int)
+                geam.invokeExact(
+                    handle,
+                    0,
+                    0,
+                    columns,
+                    (int) (count / columns),
+                    alpha,
+                    first,
+                    columns,
+                    beta,
+                    second,
+                    columns,
+                    target,
+                    columns));
   }
 }

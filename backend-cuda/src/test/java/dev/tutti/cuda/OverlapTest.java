@@ -12,46 +12,22 @@ import dev.tutti.gradients.GradientHook;
 import dev.tutti.gradients.GradientReducer;
 import dev.tutti.gradients.ReducerOptions;
 import java.time.Duration;
-import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicReference;
-import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** Tests that gradients on devices are reduced in a stream of the reducer, and in which order. */
-class OverlapTest {
-  private final FakeMachine machine = new FakeMachine(4);
-
-  @AfterEach
-  void close() {
-    machine.close();
-  }
-
-  private CudaRanks ranks() {
-    return new CudaRanks(machine.cuda).besideHost();
-  }
-
-  /** Puts each parameter into a bucket of its own. */
-  private ReducerOptions options() {
-    return ReducerOptions.DEFAULT.withAllocator(DeviceBuckets.of(machine)).withBucketBytes(1, 1);
-  }
-
-  private static Tensor filled(CudaDevice device, int numel, float value) {
-    float[] values = new float[numel];
-    Arrays.fill(values, value);
-    return device.tensors().copyOf(Tensor.of(values));
-  }
-
+class OverlapTest extends ReducersOnDevices {
   private static float[] read(CudaDevice device, Tensor tensor) {
     return device.tensors().toHost(tensor).toFloatArray();
   }
 
   private void write(Tensor gradient, Tensor values) {
-    DeviceBuckets.of(machine).copy(gradient, values);
+    buckets.copy(gradient, values);
   }
 
   @Test
@@ -215,8 +191,7 @@ class OverlapTest {
         overNccl
             ? ranks().on(new NcclBackendProvider(() -> machine.cuda, Optional::empty, _ -> nccl))
             : ranks();
-    DeviceModels models =
-        new DeviceModels(ranks, options -> options.withAllocator(DeviceBuckets.of(machine)));
+    DeviceModels models = new DeviceModels(ranks, options -> options.withAllocator(buckets));
     for (int i = 0; i < Integer.getInteger("tutti.gradientModels", 6); i++) {
       models.train(700_000 + i, 3000);
       assertThat(machine.fake.races().found()).isEmpty();
