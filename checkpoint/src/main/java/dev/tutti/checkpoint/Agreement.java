@@ -55,14 +55,14 @@ final class Agreement {
    * @return the results in the order of ranks
    */
   List<byte[]> onAll(String what, Task task) {
-    Outcome own = Outcome.of(task);
+    TaskResult own = TaskResult.of(task);
     List<byte[]> all = exchange(what, () -> group.allGatherObject(own.message, Codec.BYTES));
     return results(what, all, own.failure);
   }
 
   /** Runs a task on rank 0, and returns its result on all ranks. */
   byte[] onFirst(String what, Task task) {
-    Outcome own = group.rank() == 0 ? Outcome.of(task) : new Outcome(new byte[0], null);
+    TaskResult own = group.rank() == 0 ? TaskResult.of(task) : new TaskResult(new byte[0], null);
     byte[] first = exchange(what, () -> group.broadcastObject(own.message, 0, Codec.BYTES));
     return results(what, List.of(first), own.failure).getFirst();
   }
@@ -121,21 +121,21 @@ final class Agreement {
   }
 
   /** What a task did on this rank: the message for the others, and its failure. */
-  private static final class Outcome {
+  private static final class TaskResult {
     private final byte[] message;
     private final @Nullable Throwable failure;
 
-    Outcome(byte[] message, @Nullable Throwable failure) {
+    TaskResult(byte[] message, @Nullable Throwable failure) {
       this.message = message;
       this.failure = failure;
     }
 
-    static Outcome of(Task task) {
+    static TaskResult of(Task task) {
       try {
-        return new Outcome(message(DONE, task.run()), null);
+        return new TaskResult(message(DONE, task.run()), null);
       } catch (IOException | RuntimeException | Error e) {
         String text = " on host " + hostName() + ": " + withRemedy(describe(e));
-        return new Outcome(message(FAILED, text.getBytes(StandardCharsets.UTF_8)), e);
+        return new TaskResult(message(FAILED, text.getBytes(StandardCharsets.UTF_8)), e);
       }
     }
 

@@ -20,7 +20,7 @@ final class BucketPlan {
    * are ordered by when the last of their gradients is expected, since they are reduced in that
    * order.
    */
-  private record Kind(DType dtype, Device device) {}
+  private record BucketType(DType dtype, Device device) {}
 
   private BucketPlan() {}
 
@@ -35,16 +35,16 @@ final class BucketPlan {
    */
   static List<List<Integer>> of(
       List<Tensor> parameters, List<Integer> order, long first, long others) {
-    Map<Kind, Filling> open = new HashMap<>();
+    Map<BucketType, Filling> open = new HashMap<>();
     List<Filling> all = new ArrayList<>();
     for (int position = 0; position < order.size(); position++) {
       int index = order.get(position);
       Tensor parameter = parameters.get(index);
-      Kind kind = new Kind(parameter.dtype(), parameter.device());
-      Filling filling = open.get(kind);
+      BucketType type = new BucketType(parameter.dtype(), parameter.device());
+      Filling filling = open.get(type);
       if (filling == null || filling.bytes >= filling.limit) {
         filling = new Filling(filling == null ? first : others);
-        open.put(kind, filling);
+        open.put(type, filling);
         all.add(filling);
       }
       filling.indices.add(index);

@@ -6,6 +6,11 @@
  *
  * {@snippet file="GradientSnippetsTest.java" region="reducer"}
  *
+ * <p>All packages of the module use the following terms. A <em>pass</em> is one backward of this
+ * rank, and a <em>step</em> a pass whose gradients are reduced. A <em>bucket</em> is the memory of
+ * the gradients of some parameters of one element type and device, which are reduced together. A
+ * <em>hook</em> reduces a bucket, and may do so in its own way.
+ *
  * <p>Anyone may implement {@link dev.tutti.gradients.GradientHook} and {@link
  * dev.tutti.gradients.BucketAllocator}; only Tutti implements {@link
  * dev.tutti.gradients.GradientBucket}.

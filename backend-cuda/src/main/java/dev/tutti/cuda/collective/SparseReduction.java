@@ -105,8 +105,8 @@ public final class SparseReduction {
       Tensor indices = DeviceCopy.dense(device, temporary, tensor.indices());
       Tensor values = DeviceCopy.dense(device, temporary, tensor.values());
       Tensor own = Tensor.sparse(indices, values, tensor.shape());
-      Call call = new Call(op, own, plan, stream, work);
-      return backend == null || size == 1 ? call.coalesced(arena) : call.ofAllRanks(backend, arena);
+      Run run = new Run(op, own, plan, stream, work);
+      return backend == null || size == 1 ? run.coalesced(arena) : run.ofAllRanks(backend, arena);
     }
   }
 
@@ -156,7 +156,7 @@ public final class SparseReduction {
   }
 
   /** One call, with its stream. */
-  private final class Call {
+  private final class Run {
     private final Operation op;
     private final Tensor tensor;
     private final Plan plan;
@@ -166,7 +166,7 @@ public final class SparseReduction {
     private final long words;
     private final long sizes;
 
-    Call(Operation op, Tensor tensor, Plan plan, CudaStream stream, Coalescing work) {
+    Run(Operation op, Tensor tensor, Plan plan, CudaStream stream, Coalescing work) {
       this.op = op;
       this.tensor = tensor;
       this.plan = plan;

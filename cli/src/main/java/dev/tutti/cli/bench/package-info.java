@@ -1,4 +1,4 @@
-/** The command bench, which measures collectives and stores, and prints and plots the results. */
+/** The command bench, which measures collectives, and prints and plots the results. */
 @NullMarked
 package dev.tutti.cli.bench;
 

@@ -33,14 +33,14 @@ final class OperationMeters implements GroupListener {
   private final MeterRegistry registry;
   private final ProcessGroup group;
   private final Tags tags;
-  private final Map<Kind, Meters> meters = new ConcurrentHashMap<>();
+  private final Map<Series, Meters> meters = new ConcurrentHashMap<>();
   private final Map<String, LongTaskTimer> waiting = new ConcurrentHashMap<>();
   private final Map<Long, LongTaskTimer.Sample> samples = new ConcurrentHashMap<>();
   private final Counter failures;
   private final Registration registration;
   private int holders = 1;
 
-  private record Kind(String type, String path, WorkState state) {}
+  private record Series(String type, String path, WorkState state) {}
 
   private record Meters(Timer timer, Counter bytes) {}
 
@@ -84,8 +84,9 @@ final class OperationMeters implements GroupListener {
 
   @Override
   public void after(OpEvent event, Outcome outcome) {
-    Kind kind = new Kind(event.opType().label(), outcome.path().orElse("unknown"), outcome.state());
-    Meters each = meters.computeIfAbsent(kind, this::metersOf);
+    Series series =
+        new Series(event.opType().label(), outcome.path().orElse("unknown"), outcome.state());
+    Meters each = meters.computeIfAbsent(series, this::metersOf);
     each.timer.record(outcome.duration());
     each.bytes.increment((double) event.byteCount());
     LongTaskTimer.Sample sample = samples.remove(event.id());
@@ -109,11 +110,11 @@ final class OperationMeters implements GroupListener {
     }
   }
 
-  private Meters metersOf(Kind kind) {
+  private Meters metersOf(Series series) {
     Tags all =
-        tags.and("type", kind.type)
-            .and("path", kind.path)
-            .and("state", kind.state.name().toLowerCase(Locale.ROOT));
+        tags.and("type", series.type)
+            .and("path", series.path)
+            .and("state", series.state.name().toLowerCase(Locale.ROOT));
     synchronized (LISTENERS) {
       return new Meters(
           Timer.builder("tutti.operations")

@@ -79,17 +79,17 @@ final class Metrics {
       OperationTotals ofGroup = totals.get(group);
       if (ofGroup != null) {
         ofGroup.forEach(
-            (kind, sums) ->
+            (series, sums) ->
                 text.add(
                     value.applyAsDouble(sums),
                     "group",
                     group,
                     "type",
-                    kind.type(),
+                    series.type(),
                     "path",
-                    kind.path(),
+                    series.path(),
                     "state",
-                    kind.state()));
+                    series.state()));
       }
     }
   }

@@ -8,7 +8,7 @@ import java.util.function.BiConsumer;
 
 /** Counts the operations of a group by type, path and state. Any thread may call it. */
 final class OperationTotals implements GroupListener {
-  private final Map<Kind, Totals> totals = new ConcurrentHashMap<>();
+  private final Map<Series, Totals> totals = new ConcurrentHashMap<>();
 
   /**
    * The key by which operations are counted together.
@@ -17,9 +17,9 @@ final class OperationTotals implements GroupListener {
    * @param path the path that they took, or empty
    * @param state the state in which they ended
    */
-  record Kind(String type, String path, String state) {}
+  record Series(String type, String path, String state) {}
 
-  /** The sums over the operations of one kind. */
+  /** The sums over the operations of one series. */
   static final class Totals {
     final LongAdder operations = new LongAdder();
     final LongAdder bytes = new LongAdder();
@@ -28,14 +28,15 @@ final class OperationTotals implements GroupListener {
 
   @Override
   public void after(OpEvent event, Outcome outcome) {
-    Kind kind = new Kind(event.opType().label(), outcome.path().orElse(""), outcome.state().name());
-    Totals sums = totals.computeIfAbsent(kind, _ -> new Totals());
+    Series series =
+        new Series(event.opType().label(), outcome.path().orElse(""), outcome.state().name());
+    Totals sums = totals.computeIfAbsent(series, _ -> new Totals());
     sums.operations.increment();
     sums.bytes.add(event.byteCount());
     sums.nanos.add(outcome.duration().toNanos());
   }
 
-  void forEach(BiConsumer<Kind, Totals> consumer) {
+  void forEach(BiConsumer<Series, Totals> consumer) {
     totals.forEach(consumer);
   }
 }
