@@ -4,24 +4,37 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.Supplier;
 import java.util.function.ToDoubleFunction;
 
 /**
  * Writes the metrics of a rank in Prometheus' text format. Operations are counted only from the
  * first request on, so that nothing is spent on them before.
  */
-final class Metrics {
-  private final DebugSource source;
+public final class Metrics {
+  /** The media type of {@link #write}. */
+  public static final String TYPE = "text/plain; version=0.0.4; charset=utf-8";
+
+  private final int rank;
+  private final Supplier<List<GroupMeter>> meters;
   private final Map<String, OperationTotals> totals = new ConcurrentHashMap<>();
 
-  Metrics(DebugSource source) {
-    this.source = source;
+  /**
+   * Creates metrics.
+   *
+   * @param rank the rank among all
+   * @param meters the open groups of the rank; called by any thread
+   */
+  public Metrics(int rank, Supplier<List<GroupMeter>> meters) {
+    this.rank = rank;
+    this.meters = meters;
   }
 
-  String write() {
-    List<GroupMeter> groups = source.groups().get();
+  /** Returns the metrics as they are now. */
+  public String write() {
+    List<GroupMeter> groups = meters.get();
     groups.forEach(group -> totals.computeIfAbsent(group.group(), _ -> listen(group)));
-    PrometheusText text = new PrometheusText("rank", Integer.toString(source.rank()));
+    PrometheusText text = new PrometheusText("rank", Integer.toString(rank));
     writeTotals(text);
     gauge(
         text,

@@ -47,8 +47,8 @@ public final class PageServer implements AutoCloseable {
           "jdk.httpserver.maxConnections", "128");
 
   private static final System.Logger LOG = System.getLogger(PageServer.class.getName());
-  static final String TEXT = "text/plain; charset=utf-8";
-  static final String JSON = "application/json";
+  public static final String TEXT = "text/plain; charset=utf-8";
+  public static final String JSON = "application/json";
 
   private final HttpServer server;
   private final ThreadPoolExecutor threads;
@@ -60,8 +60,8 @@ public final class PageServer implements AutoCloseable {
   private final WrongSecrets wrong;
   private final LimitedLog warnings;
 
-  /** Produces the text of an answer. */
-  interface Content {
+  /** Produces the text of an answer; called by any thread. */
+  public interface Content {
     String make() throws IOException;
   }
 
@@ -155,7 +155,13 @@ public final class PageServer implements AutoCloseable {
     add("/job", JSON, () -> JsonWriter.write(job.get().toMap()));
   }
 
-  void add(String path, String type, Content content) {
+  /**
+   * Adds a page.
+   *
+   * @param path its path in URLs
+   * @param type its media type
+   */
+  public void add(String path, String type, Content content) {
     server.createContext(path, exchange -> answer(exchange, path, type, content));
   }
 

@@ -9,10 +9,15 @@ import java.util.Map;
 import java.util.TreeMap;
 
 /** Writes settings as JSON, with secrets masked. */
-final class SettingsView {
+public final class SettingsView {
   private SettingsView() {}
 
-  static String json(Settings settings, List<Setting<?>> declared) {
+  /**
+   * Returns the settings of a rank.
+   *
+   * @param declared the settings that exist
+   */
+  public static String json(Settings settings, List<Setting<?>> declared) {
     Map<String, Object> all = new TreeMap<>();
     for (Setting<?> setting : declared) {
       Map<String, Object> one = new LinkedHashMap<>();

@@ -9,11 +9,11 @@ import java.nio.file.Path;
 import java.util.Map;
 
 /** Writes the stacks of all threads of this process. */
-final class Stacks {
+public final class Stacks {
   private Stacks() {}
 
   /** Returns the stacks, including those of virtual threads if the JDK can provide them. */
-  static String text() throws IOException {
+  public static String text() throws IOException {
     try {
       return Dump.text();
     } catch (LinkageError | UnsupportedOperationException e) {

@@ -2,11 +2,12 @@ package dev.tutti.runtime.group;
 
 import dev.tutti.Setting;
 import dev.tutti.Settings;
-import dev.tutti.runtime.debug.DebugServer;
-import dev.tutti.runtime.debug.DebugSource;
 import dev.tutti.runtime.debug.GroupMeter;
+import dev.tutti.runtime.debug.Metrics;
 import dev.tutti.runtime.debug.PageAccess;
 import dev.tutti.runtime.debug.PageServer;
+import dev.tutti.runtime.debug.SettingsView;
+import dev.tutti.runtime.debug.Stacks;
 import dev.tutti.runtime.operation.PendingOperations.Wait;
 import dev.tutti.runtime.record.JsonWriter;
 import dev.tutti.runtime.settings.RuntimeSettings;
@@ -75,7 +76,10 @@ final class JobDebug {
       }
       PageAccess access = token.isSet() ? PageAccess.ofJob(token) : PageAccess.once();
       PageServer server =
-          DebugServer.start(address, access, tls, source(own, all, settings, providers), time);
+          PageServer.create(address, access, tls, "tutti-debug-" + own.rank(), who, time);
+      server.addJob(all);
+      add(server, own, settings, providers);
+      server.start();
       LOG.log(
           Level.INFO,
           "{0}: debug server at {3}://{1}{4}",
@@ -95,20 +99,20 @@ final class JobDebug {
     }
   }
 
-  private static DebugSource source(
-      JobStatus own, LiveJob all, Settings settings, Collection<BackendProvider> providers) {
+  /** Adds the pages of a rank. */
+  private static void add(
+      PageServer server, JobStatus own, Settings settings, Collection<BackendProvider> providers) {
     List<Setting<?>> declared = new ArrayList<>(RuntimeSettings.all());
     declared.add(JobToken.SETTING);
     providers.forEach(provider -> declared.addAll(provider.settings()));
-    return new DebugSource(
-        own.rank(),
-        own.size(),
-        own::toJson,
-        all,
-        () -> JsonWriter.write(own.records().toMap()),
-        settings,
-        declared,
-        () -> own.records().openGroups().stream().map(JobDebug::meter).toList());
+    Metrics metrics =
+        new Metrics(
+            own.rank(), () -> own.records().openGroups().stream().map(JobDebug::meter).toList());
+    server.add("/status", PageServer.JSON, own::toJson);
+    server.add("/flight-record", PageServer.JSON, () -> JsonWriter.write(own.records().toMap()));
+    server.add("/stacks", PageServer.TEXT, Stacks::text);
+    server.add("/settings", PageServer.JSON, () -> SettingsView.json(settings, declared));
+    server.add("/metrics", Metrics.TYPE, metrics::write);
   }
 
   private static GroupMeter meter(Group group) {

@@ -2,9 +2,6 @@ package dev.tutti.runtime.debug;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.tutti.Settings;
-import dev.tutti.runtime.view.JobRecords;
-import dev.tutti.runtime.view.JobView;
 import dev.tutti.spi.Time;
 import dev.tutti.store.JobToken;
 import java.lang.reflect.Proxy;
@@ -16,7 +13,6 @@ import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 import java.time.Duration;
 import java.util.List;
-import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import org.junit.jupiter.api.Test;
@@ -31,17 +27,6 @@ class DebugServerSecretTest {
   private final AtomicLong clock = new AtomicLong();
   private final HttpClient client =
       HttpClient.newBuilder().connectTimeout(Duration.ofSeconds(60)).build();
-
-  private static final DebugSource SOURCE =
-      new DebugSource(
-          3,
-          4,
-          () -> "{}",
-          () -> JobView.of(JobRecords.empty()),
-          () -> "{}",
-          Settings.ofEnvironment(Map.of()),
-          List.of(),
-          List::of);
 
   /** Returns the time of this machine with the clock of the test. */
   private Time time() {
@@ -69,12 +54,15 @@ class DebugServerSecretTest {
   void afterFiveWrongSecretsAnAddressMustPause() throws Exception {
     try (client;
         PageServer server =
-            DebugServer.start(
+            PageServer.create(
                 new InetSocketAddress(InetAddress.getLoopbackAddress(), 0),
                 PageAccess.ofJob(TOKEN),
                 null,
-                SOURCE,
+                "tutti-debug-3",
+                "rank 3/4",
                 time())) {
+      server.add("/status", PageServer.JSON, () -> "{}");
+      server.start();
       for (int i = 0; i < 5; i++) {
         assertThat(get(server, SECRET + i).statusCode()).isEqualTo(401);
         assertThat(get(server, "").statusCode()).isEqualTo(401);
