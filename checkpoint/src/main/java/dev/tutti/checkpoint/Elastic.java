@@ -150,7 +150,7 @@ public final class Elastic {
         ProcessGroup next = group.reconfigure(rules);
         LOG.log(
             Level.INFO,
-            "rank {0} of {1} goes on in group {2}",
+            "rank {0} of {1} continues in group {2}",
             next.rank(),
             next.size(),
             next.name());
