@@ -82,7 +82,7 @@ struct ChunkReduction {
                              : channel.areas[peer] + slots(kGatherChunks, i) + u64(rank) * channel.chunkBytes;
   }
 
-  // After what all threads of the block did: notifies every peer, at first also where this rank's result goes.
+  // After what all threads of the block did: tells every peer, at first also where this rank wants its result.
   __device__ __forceinline__ void signal(u32 kind, u64 i) const {
     __syncthreads();
     // Not the warp that waits next: a release takes as long as the block's stores that are under way.

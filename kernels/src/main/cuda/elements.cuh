@@ -96,7 +96,7 @@ __device__ __forceinline__ uint4 vectorOf(const Words<4>& words) {
   return make_uint4(words.word[0], words.word[1], words.word[2], words.word[3]);
 }
 
-// Elements in kWords words. kAdds: SUM, AVG and PREMUL_SUM; else the other operators, distinguished at run time.
+// Elements in kWords words. kAdds: SUM, AVG and PREMUL_SUM; else the other operators, told apart at run time.
 template <class T, bool kAdds, u32 kWords>
 struct Fold {
   using E = Element<T>;

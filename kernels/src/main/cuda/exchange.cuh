@@ -1,5 +1,5 @@
 // Moves bytes between all pairs of ranks: all-gather, all-to-all, gather, scatter, broadcast, send and receive. A pair's
-// protocol, chunks and lanes follow from its bytes alone, which both of its sides have; ranks may differ in their grids.
+// protocol, chunks and lanes follow from its bytes alone, which both of its sides know; ranks may differ in their grids.
 #pragma once
 
 #include "patience.cuh"

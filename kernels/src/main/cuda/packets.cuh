@@ -1,4 +1,4 @@
-// Small reductions by packets: data, and what shows that it is there, in one access; no barrier, no fence.
+// Small reductions by packets: data, and what tells that it is there, in one access; no barrier, no fence.
 #pragma once
 
 #include "elements.cuh"

@@ -48,7 +48,8 @@ public interface ProcessGroup extends AutoCloseable {
   /**
    * Joins the job that the environment describes: {@code RANK}, {@code WORLD_SIZE}, {@code
    * MASTER_ADDR} and {@code MASTER_PORT}, or their equivalents set by launchers such as {@code
-   * mpirun} and {@code srun}.
+   * mpirun} and {@code srun}. A process that {@code tutti run --elastic} started in place of
+   * another one has no rank yet, and {@linkplain #join joins}.
    *
    * @return the group of all ranks
    * @throws RendezvousException if the environment is incomplete or contradictory, the store cannot

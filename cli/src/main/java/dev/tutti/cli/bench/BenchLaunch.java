@@ -105,6 +105,7 @@ final class BenchLaunch {
         Duration.ofSeconds(5),
         Duration.ofSeconds(30),
         jvm.environment(),
-        Optional.empty());
+        Optional.empty(),
+        false);
   }
 }

@@ -26,6 +26,7 @@ import java.util.regex.Pattern;
  * @param rendezvousTimeout the longest wait for the other nodes
  * @param environment the environment on which every rank's environment is based
  * @param aotCache the cache from which Java ranks start, if any
+ * @param isElastic whether another process takes the place of a rank that is lost
  */
 public record LaunchPlan(
     List<String> command,
@@ -43,7 +44,8 @@ public record LaunchPlan(
     Duration grace,
     Duration rendezvousTimeout,
     Map<String, String> environment,
-    Optional<AotCache> aotCache) {
+    Optional<AotCache> aotCache,
+    boolean isElastic) {
 
   private static final Pattern NAME = Pattern.compile("[^/\\\\\\p{Cntrl}]{1,128}");
 
@@ -69,6 +71,7 @@ public record LaunchPlan(
         masterPort > 0 || nodeRank == 0,
         "--master-port must be given, and must not be 0, on nodes other than node 0");
     require(maxRestarts >= 0, "--max-restarts must not be negative: " + maxRestarts);
+    require(!isElastic || nodes == 1, "--elastic is for a single node, but --nnodes is " + nodes);
     require(tailLines >= 0, "--tail must not be negative: " + tailLines);
     require(rendezvousTimeout.isPositive(), "--rdzv-timeout must be longer than 0");
     // The id names a log directory, which must not lie outside the root.

@@ -116,11 +116,14 @@ public class Launcher {
 
     final DeathWatch watch;
 
-    final int size;
+    final RankRange range;
 
-    Attempt(int number, int size, DeathWatch watch) {
+    /** How many processes have taken the place of others. */
+    int replaced;
+
+    Attempt(int number, RankRange range, DeathWatch watch) {
       this.number = number;
-      this.size = size;
+      this.range = range;
       this.watch = watch;
     }
 
@@ -240,7 +243,7 @@ public class Launcher {
     for (int number = 0; ; number++) {
       Verdict verdict = runAttempt(number, ranks, watch);
       endCache(verdict);
-      if (verdict.kind() != Kind.FAILED || number == plan.maxRestarts()) {
+      if (verdict.kind() != Kind.FAILED || number == plan.maxRestarts() || plan.isElastic()) {
         return verdict.code();
       }
       int ended = number;
@@ -320,12 +323,12 @@ public class Launcher {
 
   private Verdict runAttempt(int number, RankRange ranks, DeathWatch watch)
       throws InterruptedException {
-    Attempt attempt = new Attempt(number, ranks.worldSize(), watch);
+    Attempt attempt = new Attempt(number, ranks, watch);
     Thread lastResort = new Thread(attempt::killRunning, "tutti-exit");
     Runtime.getRuntime().addShutdownHook(lastResort);
     try {
       rendezvous.begin(number, verdict -> events.add(new Event.Decided(number, verdict)));
-      startAll(attempt, ranks);
+      startAll(attempt);
       return supervise(attempt);
     } finally {
       attempt.killRunning();
@@ -339,37 +342,91 @@ public class Launcher {
   }
 
   /** Starts the ranks, as long as no signal waits to be handled. */
-  private void startAll(Attempt attempt, RankRange ranks) {
+  private void startAll(Attempt attempt) {
     for (int local = 0; local < plan.localSize() && signal == 0; local++) {
-      int rank = ranks.firstRank() + local;
-      try {
-        LaunchedProcess started =
-            start(
-                ranks,
-                local,
-                attempt.number,
-                ended -> events.add(new Event.Ended(attempt.number, attempt.exit(rank, ended))));
-        attempt.watch.add(started.tree().pid());
-        attempt.ranks.add(started);
-      } catch (IOException e) {
-        String text = "cannot start rank " + rank + ": " + Reasons.of(e);
-        propose(attempt, new Verdict(Kind.STOPPED, plan.nodeRank(), -1, 126, text));
-        throw new LaunchException(126, text, e);
-      }
+      int number = local;
+      attempt.ranks.add(
+          started(attempt, local, onExit -> start(attempt.range, number, attempt.number, onExit)));
     }
+  }
+
+  /** The start of a process. */
+  private interface Start {
+    LaunchedProcess run(Consumer<Process> onExit) throws IOException;
+  }
+
+  private LaunchedProcess started(Attempt attempt, int local, Start start) {
+    int rank = attempt.range.firstRank() + local;
+    try {
+      LaunchedProcess started =
+          start.run(
+              ended -> events.add(new Event.Ended(attempt.number, attempt.exit(rank, ended))));
+      attempt.watch.add(started.tree().pid());
+      return started;
+    } catch (IOException e) {
+      String text = "cannot start rank " + rank + ": " + Reasons.of(e);
+      propose(attempt, new Verdict(Kind.STOPPED, plan.nodeRank(), -1, 126, text));
+      throw new LaunchException(126, text, e);
+    }
+  }
+
+  /** Starts a process in place of one that has failed; returns whether it may. */
+  private boolean replace(Attempt attempt, RankExit exit) {
+    int local = exit.rank() - attempt.range.firstRank();
+    LaunchedProcess failed = attempt.ranks.get(local);
+    boolean isLast = attempt.exits.size() == attempt.ranks.size() - 1;
+    if (!plan.isElastic()
+        || exit.code() == 0
+        || isLast
+        || attempt.phase != Phase.RUNNING
+        || attempt.verdict != null
+        || attempt.first != null
+        || attempt.replaced == plan.maxRestarts()
+        || refusals.has(attempt.number, exit.rank())) {
+      return false;
+    }
+    attempt.replaced++;
+    messages.accept(
+        "rank %d %s; another process joins in its place, restart %d of %d"
+            .formatted(exit.rank(), exit.describe(), attempt.replaced, plan.maxRestarts()));
+    failed.tree().kill();
+    attempt.watch.remove(failed.tree().pid());
+    pumps.addAll(failed.pumps());
+    Map<String, String> environment = RankEnvironment.ofJoiner(plan, attempt.range, local);
+    attempt.ranks.set(
+        local,
+        started(
+            attempt,
+            local,
+            onExit ->
+                start(
+                    attempt.range, local, attempt.number, attempt.replaced, environment, onExit)));
+    return true;
   }
 
   /** Starts a rank; tests override it to do something between two starts. */
   LaunchedProcess start(RankRange ranks, int local, int attempt, Consumer<Process> onExit)
       throws IOException {
+    return start(
+        ranks, local, attempt, attempt, RankEnvironment.of(plan, ranks, local, attempt), onExit);
+  }
+
+  private LaunchedProcess start(
+      RankRange ranks,
+      int local,
+      int attempt,
+      int restart,
+      Map<String, String> environment,
+      Consumer<Process> onExit)
+      throws IOException {
     int rank = ranks.firstRank() + local;
     return LaunchedProcess.start(
         rank,
         plan.command(local),
-        refusals.addTo(RankEnvironment.of(plan, ranks, local, attempt), attempt, rank),
+        refusals.addTo(environment, attempt, rank),
         binding.of(local),
         shown,
-        logs.of(rank, attempt),
+        logs.of(rank, restart),
         plan.tailLines(),
         OUTPUT_PATIENCE,
         onExit);
@@ -470,8 +527,10 @@ public class Launcher {
   private void handle(Attempt attempt, Event event) {
     switch (event) {
       case Event.Ended(int number, RankExit exit) when number == attempt.number -> {
-        attempt.exits.put(exit.rank(), attempt.isAsked() ? exit.onRequest() : exit);
-        ended(attempt, exit);
+        if (!replace(attempt, exit)) {
+          attempt.exits.put(exit.rank(), attempt.isAsked() ? exit.onRequest() : exit);
+          ended(attempt, exit);
+        }
       }
       case Event.Decided(int number, Verdict verdict) when number == attempt.number -> {
         attempt.verdict = verdict;
@@ -559,7 +618,7 @@ public class Launcher {
   private void askRanks(Attempt attempt) {
     Verdict verdict = attempt.verdict;
     if (!attempt.hasAskedRanks && verdict != null && verdict.kind() == Kind.FAILED) {
-      attempt.ofRanks = rendezvous.verdictOfRanks(attempt.number, attempt.size);
+      attempt.ofRanks = rendezvous.verdictOfRanks(attempt.number, attempt.range.worldSize());
     }
     attempt.hasAskedRanks = true;
   }

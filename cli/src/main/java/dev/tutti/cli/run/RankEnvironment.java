@@ -1,6 +1,7 @@
 package dev.tutti.cli.run;
 
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 
 /** The environment of one rank, with the variable names that torchrun uses. */
@@ -38,6 +39,13 @@ final class RankEnvironment {
     if (plan.localSize() > 1) {
       environment.putIfAbsent("OMP_NUM_THREADS", "1");
     }
+    return environment;
+  }
+
+  /** Returns the environment of a process that joins in place of a rank, so it has no rank yet. */
+  static Map<String, String> ofJoiner(LaunchPlan plan, RankRange ranks, int localRank) {
+    Map<String, String> environment = of(plan, ranks, localRank, 0);
+    List.of("RANK", "ROLE_RANK", "WORLD_SIZE", "ROLE_WORLD_SIZE").forEach(environment::remove);
     return environment;
   }
 }

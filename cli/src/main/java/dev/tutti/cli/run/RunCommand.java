@@ -119,8 +119,18 @@ public final class RunCommand implements Callable<Integer> {
   @Option(
       names = "--max-restarts",
       paramLabel = "N",
-      description = "How many times all ranks are restarted after a failure. Default: 0.")
+      description =
+          "How many times all ranks are restarted after a failure; with --elastic, how many are"
+              + " replaced. Default: 0.")
   private int maxRestarts;
+
+  @Option(
+      names = "--elastic",
+      fallbackValue = "true",
+      description =
+          "Replace a rank that fails by a process that joins, while the others continue; for"
+              + " programs that change their group, on a single node.")
+  private boolean elastic;
 
   @Option(
       names = "--role",
@@ -325,7 +335,8 @@ public final class RunCommand implements Callable<Integer> {
             grace,
             rendezvousTimeout,
             jvm.environment(),
-            Optional.ofNullable(aotCache).map(file -> new AotCache(file.toAbsolutePath())));
+            Optional.ofNullable(aotCache).map(file -> new AotCache(file.toAbsolutePath())),
+            elastic);
     if (!jvm.note().isEmpty()) {
       say(jvm.note() + "; --jvm-flags=none omits that");
     }

@@ -106,6 +106,40 @@ class LauncherTest {
     }
   }
 
+  private static LaunchPlan elastic(int restarts, String script) {
+    return TestPlans.elastic(TestPlans.of(3, restarts, Optional.empty(), "sh", "-c", script));
+  }
+
+  @Test
+  void anotherProcessTakesThePlaceOfOneThatFails(@TempDir Path folder) throws InterruptedException {
+    Path file = folder.resolve("joined");
+    String joiner = "echo joins $LOCAL_RANK $LOCAL_WORLD_SIZE $MASTER_PORT; touch " + file;
+    String script =
+        "case \"$RANK\" in 1) exit 3;; '') " + joiner + ";; *) " + awaitFile(file) + ";; esac";
+    assertThat(run(elastic(1, script))).isZero();
+    assertThat(output.out(1)).containsExactly("joins 1 3 4711");
+    assertThat(messages)
+        .singleElement()
+        .asString()
+        .matches("rank 1 ended with exit code 3 after .*; another process joins in its place, restart 1 of 1");
+  }
+
+  @Test
+  void onlySoManyAreReplaced() throws InterruptedException {
+    String script = "case \"$RANK\" in 1|'') exit 3;; *) exec sleep 600;; esac";
+    assertThat(run(elastic(2, script))).isEqualTo(3);
+    assertThat(messages).hasSize(3);
+    assertThat(messages.get(1)).endsWith("another process joins in its place, restart 2 of 2");
+    assertThat(messages.get(2)).startsWith("the first to fail: rank 1 ended with exit code 3");
+  }
+
+  @Test
+  void theLastProcessIsNotReplaced() throws InterruptedException {
+    String script = "case \"$RANK\" in 1) sleep 0.5; exit 3;; *) exit 0;; esac";
+    assertThat(run(elastic(5, script))).isEqualTo(3);
+    assertThat(messages).hasSize(1);
+  }
+
   /** An output that takes nothing until it is opened, as a terminal that is paused. */
   private final class PausedOutput implements RankOutput {
     private final CountDownLatch opened = new CountDownLatch(1);

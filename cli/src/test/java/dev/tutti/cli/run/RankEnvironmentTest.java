@@ -28,7 +28,8 @@ class RankEnvironmentTest {
         Duration.ofSeconds(1),
         Duration.ofSeconds(1),
         environment,
-        Optional.empty());
+        Optional.empty(),
+        false);
   }
 
   @Test
@@ -54,6 +55,15 @@ class RankEnvironmentTest {
             entry("TORCHELASTIC_USE_AGENT_STORE", "True"),
             entry("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"),
             entry("OMP_NUM_THREADS", "1"));
+  }
+
+  @Test
+  void whoJoinsHasNoRankYet() {
+    RankRange ranks = new RankRange(4, 10, "10.0.0.7", 29501);
+    assertThat(RankEnvironment.ofJoiner(plan(4, Map.of("RANK", "77")), ranks, 2))
+        .containsEntry("LOCAL_RANK", "2")
+        .containsEntry("TORCHELASTIC_RESTART_COUNT", "0")
+        .doesNotContainKeys("RANK", "ROLE_RANK", "WORLD_SIZE", "ROLE_WORLD_SIZE");
   }
 
   @Test

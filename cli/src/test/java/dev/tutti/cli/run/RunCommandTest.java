@@ -101,6 +101,13 @@ class RunCommandTest {
     assertThat(planOf("--standalone", "--nnodes=2", "true")).isNull();
   }
 
+  @Test
+  void elasticJobsAreOnASingleNode() {
+    assertThat(planOf("true").isElastic()).isFalse();
+    assertThat(planOf("--elastic", "true").isElastic()).isTrue();
+    assertThat(planOf("--elastic", "--nnodes=2", "true")).isNull();
+  }
+
   @ParameterizedTest
   @CsvSource(
       delimiter = '|',

@@ -49,7 +49,8 @@ class StoreRendezvousFactoryTest {
         LIMIT,
         LIMIT,
         environment,
-        Optional.empty());
+        Optional.empty(),
+        false);
   }
 
   @Test

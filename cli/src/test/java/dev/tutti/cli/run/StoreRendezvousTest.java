@@ -62,7 +62,8 @@ class StoreRendezvousTest {
         base.grace(),
         Duration.ofMinutes(5),
         base.environment(),
-        Optional.empty());
+        Optional.empty(),
+        false);
   }
 
   private void clear() {
@@ -487,7 +488,8 @@ class StoreRendezvousTest {
             plan.grace(),
             Duration.ofMillis(120),
             plan.environment(),
-            Optional.empty());
+            Optional.empty(),
+            plan.isElastic());
     shared.set("tutti-run/node/2", "1");
     StoreRendezvous rendezvous = rendezvous(hasty, shared.duplicate());
     assertThatThrownBy(() -> rendezvous.join(messages::add))

@@ -64,6 +64,18 @@ final class TestPlans {
     return with(plan, plan.logDirectory(), 0, plan.linger(), plan.grace(), plan.aotCache());
   }
 
+  /** Returns a plan in which other processes take the places of those that fail. */
+  static LaunchPlan elastic(LaunchPlan plan) {
+    return with(
+        plan,
+        plan.logDirectory(),
+        plan.tailLines(),
+        plan.linger(),
+        plan.grace(),
+        plan.aotCache(),
+        true);
+  }
+
   private static LaunchPlan with(
       LaunchPlan plan,
       Optional<Path> logs,
@@ -71,6 +83,17 @@ final class TestPlans {
       Duration linger,
       Duration grace,
       Optional<AotCache> cache) {
+    return with(plan, logs, tailLines, linger, grace, cache, plan.isElastic());
+  }
+
+  private static LaunchPlan with(
+      LaunchPlan plan,
+      Optional<Path> logs,
+      int tailLines,
+      Duration linger,
+      Duration grace,
+      Optional<AotCache> cache,
+      boolean isElastic) {
     return new LaunchPlan(
         plan.command(),
         plan.localSize(),
@@ -87,7 +110,8 @@ final class TestPlans {
         grace,
         plan.rendezvousTimeout(),
         plan.environment(),
-        cache);
+        cache,
+        isElastic);
   }
 
   static LaunchPlan of(int ranks, int maxRestarts, Optional<Path> logs, String... command) {
@@ -111,7 +135,8 @@ final class TestPlans {
         Duration.ofMinutes(1),
         Duration.ofMinutes(1),
         environment,
-        Optional.empty());
+        Optional.empty(),
+        false);
   }
 
   /** Returns the process ids that carry a launch's run id in their environment. */

@@ -47,6 +47,16 @@ final class GroupJoin {
         (type, each) -> Generations.requireAble(each.name(), each.capabilities(type)));
   }
 
+  /** Returns whether an elastic {@code tutti run} started this process, which has no rank yet. */
+  static boolean isAsked(GroupOptions options) {
+    Settings settings = options.settings();
+    return options.rank().isEmpty()
+        && options.initMethod().isEmpty()
+        && settings.text(RuntimeSettings.RANK.name()).isEmpty()
+        && settings.text(RuntimeSettings.WORLD_SIZE.name()).isEmpty()
+        && settings.text("TORCHELASTIC_RUN_ID").isPresent();
+  }
+
   /**
    * Joins a job, and waits until its members accept this process.
    *

@@ -13,7 +13,7 @@ public final class RuntimeFactory implements ProcessGroupFactory {
 
   @Override
   public ProcessGroup init(GroupOptions options) {
-    return GroupInit.init(options);
+    return GroupJoin.isAsked(options) ? GroupJoin.join(options) : GroupInit.init(options);
   }
 
   @Override
