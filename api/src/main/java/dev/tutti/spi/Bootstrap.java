@@ -6,6 +6,7 @@ import dev.tutti.StoreSilentException;
 import dev.tutti.StoreTimeoutException;
 import java.time.Duration;
 import java.util.List;
+import java.util.function.BiFunction;
 import java.util.stream.IntStream;
 
 /**
@@ -73,9 +74,57 @@ public final class Bootstrap {
    * @throws StoreSilentException if the store does not answer
    */
   public List<byte[]> collect(String topic, int[] ranks, String what, long deadlineNanos) {
+    return get(topic, ranks, what, deadlineNanos, store::multiGet);
+  }
+
+  /**
+   * Waits until all ranks have published a value, but reads none.
+   *
+   * @param topic the topic under which the ranks publish
+   * @param what what the ranks do, in words that follow "did not"
+   * @param deadlineNanos the deadline, in terms of the clock of this object's time
+   * @throws RendezvousException naming the ranks that did not come by the deadline
+   * @throws StoreSilentException if the store does not answer
+   */
+  public void await(String topic, String what, long deadlineNanos) {
+    boolean _ =
+        get(
+            topic,
+            all(),
+            what,
+            deadlineNanos,
+            (keys, left) -> {
+              store.await(keys, left);
+              return true;
+            });
+  }
+
+  /**
+   * Returns whether all ranks have published a value.
+   *
+   * @param topic the topic under which the ranks publish
+   */
+  public boolean isPublished(String topic) {
+    return store.check(keys(topic, all()));
+  }
+
+  private int[] all() {
+    return IntStream.range(0, size).toArray();
+  }
+
+  private static List<String> keys(String topic, int[] ranks) {
+    return IntStream.of(ranks).mapToObj(r -> key(topic, r)).toList();
+  }
+
+  private <T> T get(
+      String topic,
+      int[] ranks,
+      String what,
+      long deadlineNanos,
+      BiFunction<List<String>, Duration, T> call) {
     Duration left = time.left(deadlineNanos);
     try {
-      return store.multiGet(IntStream.of(ranks).mapToObj(r -> key(topic, r)).toList(), left);
+      return call.apply(keys(topic, ranks), left);
     } catch (StoreSilentException e) {
       throw e;
     } catch (StoreTimeoutException e) {
@@ -103,7 +152,7 @@ public final class Bootstrap {
    */
   public List<byte[]> allGather(String topic, byte[] value, String what, long deadlineNanos) {
     publish(topic, value);
-    return collect(topic, IntStream.range(0, size).toArray(), what, deadlineNanos);
+    return collect(topic, all(), what, deadlineNanos);
   }
 
   /**

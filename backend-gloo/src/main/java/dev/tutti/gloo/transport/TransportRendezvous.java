@@ -30,8 +30,6 @@ import java.util.stream.LongStream;
  * at once; see {@link Neighbors}.
  */
 public final class TransportRendezvous {
-  // The level of the only context: PyTorch creates one for each network device of a rank.
-  private static final String CONTEXT = "0";
   private static final int MIN_BACKLOG = 128;
 
   private final BackendContext context;
@@ -153,13 +151,11 @@ public final class TransportRendezvous {
             protection.flags());
     long[] identifiers = LongStream.range(0, rankAsSequence ? 0 : size).toArray();
     RankBlob own = new RankBlob(hostname(), mine, identifiers);
-    byte[] sealed = own.toBytes();
-    BlobSeal.put(sealed, protection.token(), context.group(), rank);
-    List<byte[]> published =
-        context.bootstrap().allGather(CONTEXT, sealed, "publish a Gloo address", deadline);
+    AddressExchange exchange = AddressExchange.of(context.bootstrap(), own, this::sealed, deadline);
+    List<byte[]> published = exchange.published();
     RankBlob[] blobs = new RankBlob[size];
     for (int peer = 0; peer < size; peer++) {
-      blobs[peer] = read(peer, published.get(peer), identifiers.length);
+      blobs[peer] = read(peer, published.get(peer), exchange.identifiers());
     }
     new ProtectionAgreement(protection, transport.self(), context.group(), blobs)
         .require(published);
@@ -172,7 +168,7 @@ public final class TransportRendezvous {
     for (int peer = 0; peer < size; peer++) {
       if (peer != rank) {
         boolean now = !allTutti || Neighbors.areNear(rank, peer, size);
-        join(transport, own, peer, blobs[peer], now);
+        join(transport, own, peer, blobs[peer], exchange.identifiers() > 0, now);
       }
     }
     if (!lazy) {
@@ -221,10 +217,17 @@ public final class TransportRendezvous {
         && Arrays.stream(blobs).allMatch(blob -> blob.address().network() == network);
   }
 
-  private void join(Transport transport, RankBlob own, int peer, RankBlob blob, boolean now)
+  private byte[] sealed(RankBlob blob) {
+    byte[] bytes = blob.toBytes();
+    BlobSeal.put(bytes, protection.token(), context.group(), rank);
+    return bytes;
+  }
+
+  private void join(
+      Transport transport, RankBlob own, int peer, RankBlob blob, boolean identified, boolean now)
       throws IOException {
-    long expected = rankAsSequence ? peer : own.identifiers()[peer];
-    long presented = rankAsSequence ? rank : blob.identifiers()[rank];
+    long expected = identified ? own.identifiers()[peer] : peer;
+    long presented = identified ? blob.identifiers()[rank] : rank;
     int role;
     try {
       role = own.address().compareRole(blob.address(), expected, presented);

@@ -106,6 +106,18 @@ class BootstrapTest {
   }
 
   @Test
+  void ranksWaitForValuesThatTheyDoNotRead() {
+    bootstrap(0).publish("names", bytes("r0"));
+    bootstrap(1).publish("names", bytes("r1"));
+    assertThat(bootstrap(0).isPublished("names")).isFalse();
+    assertThatThrownBy(() -> bootstrap(0).await("names", "come", in(1, TimeUnit.MILLISECONDS)))
+        .hasMessageMatching("rank 0 of group g: rank 2 did not come within \\d+ ms");
+    bootstrap(2).publish("names", bytes("r2"));
+    bootstrap(0).await("names", "come", in(120, TimeUnit.SECONDS));
+    assertThat(bootstrap(0).isPublished("names")).isTrue();
+  }
+
+  @Test
   void allWhoDoNotComeAreNamed() {
     assertThatThrownBy(
             () -> bootstrap(1).broadcast("table", 0, new byte[0], "come", System.nanoTime()))
