@@ -5,6 +5,8 @@ import dev.tutti.Setting;
 import dev.tutti.Settings;
 import dev.tutti.spi.BackendProvider;
 import dev.tutti.spi.DeviceSession;
+import dev.tutti.spi.OperationPlan;
+import dev.tutti.spi.PlanRequest;
 import java.util.List;
 import java.util.Optional;
 import java.util.Set;
@@ -65,6 +67,11 @@ abstract class DecoratedProvider implements BackendProvider {
   @Override
   public List<String> findings(Settings settings) {
     return inner.findings(settings);
+  }
+
+  @Override
+  public Optional<OperationPlan> plan(PlanRequest request) {
+    return inner.plan(request);
   }
 
   @Override

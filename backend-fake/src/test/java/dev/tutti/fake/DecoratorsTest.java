@@ -15,6 +15,7 @@ import dev.tutti.spi.BackendProvider;
 import dev.tutti.spi.DeviceEvent;
 import dev.tutti.spi.DeviceSession;
 import dev.tutti.spi.Operation;
+import dev.tutti.spi.PlanRequest;
 import dev.tutti.store.HashStore;
 import java.lang.reflect.Method;
 import java.lang.reflect.Modifier;
@@ -52,6 +53,9 @@ class DecoratorsTest {
           Map.entry(Device.class, Device.cuda(1)),
           Map.entry(ReduceOp.class, ReduceOp.MAX),
           Map.entry(Settings.class, Settings.ofEnvironment(Map.of())),
+          Map.entry(
+              PlanRequest.class,
+              new PlanRequest(OpType.ALL_REDUCE, 8, 1, 2, 2, Settings.ofEnvironment(Map.of()))),
           Map.entry(Capabilities.class, Capabilities.ofVersion1()),
           Map.entry(
               Operation.class, new TestOperation(OpType.RECV_ANY_SOURCE, 1, RawWorld.TIMEOUT)),

@@ -32,8 +32,8 @@ class MainTest {
     assertThat(tutti("foo", "--bar")).isEqualTo(Main.USAGE);
     assertThat(terminal.err().strip())
         .isEqualTo(
-            "tutti: no such command: 'foo'; commands are run, bench, store, doctor, trace,"
-                + " status, checkpoint, token, completion, help (see tutti --help)");
+            "tutti: no such command: 'foo'; commands are run, bench, calibrate, store, doctor,"
+                + " trace, status, checkpoint, token, completion, help (see tutti --help)");
   }
 
   @ParameterizedTest

@@ -3,10 +3,12 @@ package dev.tutti.cli.bench;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.cli.TestTerminal;
+import dev.tutti.cli.simulate.LinkCost;
 import dev.tutti.cli.simulate.Network;
 import dev.tutti.cli.simulate.NetworkFile;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -31,8 +33,9 @@ class CalibrateCommandTest {
     assertThat(code).as(terminal.err()).isZero();
     Network network = NetworkFile.read(file);
     assertThat(network.hostCores()).isEqualTo(Runtime.getRuntime().availableProcessors());
-    assertThat(network.memory().round() + network.memory().each()).isPositive();
-    assertThat(network.socket().round() + network.socket().each()).isPositive();
+    for (LinkCost link : List.of(network.memory(), network.socket())) {
+      assertThat(link.round() + link.each() + link.rank() + link.host()).isPositive();
+    }
     assertThat(Files.readString(file)).contains("NIC, rack and spine: not measured, to be set.");
     assertThat(terminal.err())
         .contains("measuring 2 ranks, memory", "measuring 2 ranks, socket")
