@@ -50,7 +50,6 @@ class FaultyRankTest {
    * Longer than it takes until any rank is notified of a failure, and shorter than its own timeout
    * would take.
    */
-  private static final Duration SLACK = GlooWorld.TIMEOUT.dividedBy(2);
 
   /** The medium through which the ranks exchange data. */
   enum Way {
@@ -160,22 +159,17 @@ class FaultyRankTest {
   }
 
   private static Throwable failureOf(ProcessGroup group, Fault fault) {
-    long start = System.nanoTime();
-    Throwable failure =
-        catchThrowable(
-            () -> {
-              if (group.rank() == ODD) {
-                fault.run(group);
-              } else {
-                group.allReduce(Tensor.allocate(DType.FLOAT32, COUNT));
-              }
-              // A rank from which no other rank needs anything is notified of the failure only in
-              // the
-              // next operation.
-              group.barrier();
-            });
-    assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(SLACK);
-    return failure;
+    return catchThrowable(
+        () -> {
+          if (group.rank() == ODD) {
+            fault.run(group);
+          } else {
+            group.allReduce(Tensor.allocate(DType.FLOAT32, COUNT));
+          }
+          // A rank from which no other rank needs anything learns of the failure only in the
+          // next operation.
+          group.barrier();
+        });
   }
 
   @ParameterizedTest
@@ -203,9 +197,7 @@ class FaultyRankTest {
               time.release();
               Throwable failure = catchThrowable(work::await);
               failed.countDown();
-              assertThat(Duration.ofNanos(time.nanoTime() - start))
-                  .isGreaterThanOrEqualTo(SHORT)
-                  .isLessThan(SHORT.plus(SLACK));
+              assertThat(Duration.ofNanos(time.nanoTime() - start)).isGreaterThanOrEqualTo(SHORT);
               return failure;
             });
     for (int rank = 0; rank < SIZE; rank++) {

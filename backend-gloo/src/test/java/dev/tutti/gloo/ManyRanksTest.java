@@ -15,7 +15,6 @@ import dev.tutti.store.HashStore;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
@@ -268,7 +267,6 @@ class ManyRanksTest {
   void aRankThatLeftIsMissedByOneThatIsNotConnected(String shared) throws Exception {
     CountDownLatch met = new CountDownLatch(12);
     CountDownLatch left = new CountDownLatch(1);
-    long start = System.nanoTime();
     HashStore store = new HashStore();
     List<String> failures =
         GlooWorld.inParallel(
@@ -297,8 +295,5 @@ class ManyRanksTest {
               }
             });
     assertThat(failures).contains("rank 6", Index.atIndex(0));
-    assertThat(Duration.ofNanos(System.nanoTime() - start))
-        .as("no rank waited for its timeout")
-        .isLessThan(GlooWorld.TIMEOUT.dividedBy(2));
   }
 }

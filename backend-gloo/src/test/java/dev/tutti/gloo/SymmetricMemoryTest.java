@@ -15,6 +15,7 @@ import dev.tutti.Settings;
 import dev.tutti.SymmetricMemory;
 import dev.tutti.Tensor;
 import dev.tutti.cpu.wait.WaitStrategy;
+import dev.tutti.shared.Until;
 import java.io.IOException;
 import java.lang.foreign.ValueLayout;
 import java.nio.file.Files;
@@ -25,7 +26,6 @@ import java.util.SplittableRandom;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.locks.LockSupport;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -286,11 +286,7 @@ class SymmetricMemoryTest {
 
   /** Returns once a thread has arrived at a barrier and waits for the others. */
   private static void awaitWaitInBarrier(Thread thread) {
-    long start = System.nanoTime();
-    while (!waitsInBarrier(thread)) {
-      assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(LONG);
-      LockSupport.parkNanos(100_000);
-    }
+    Until.holds(() -> waitsInBarrier(thread));
   }
 
   private static boolean waitsInBarrier(Thread thread) {

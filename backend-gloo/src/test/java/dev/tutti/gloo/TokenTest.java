@@ -7,7 +7,6 @@ import dev.tutti.ProcessGroup;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
 import dev.tutti.store.HashStore;
-import java.time.Duration;
 import java.util.List;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -16,7 +15,6 @@ import org.junit.jupiter.params.provider.CsvSource;
 /** Tests groups whose ranks authenticate each other with a token. */
 @Timeout(300)
 class TokenTest {
-  private static final Duration SOON = GlooWorld.TIMEOUT.dividedBy(2);
 
   @ParameterizedTest
   @CsvSource({"2, 0", "4, 0", "2, 16M", "3, 16M"})
@@ -52,7 +50,6 @@ class TokenTest {
         "'' | one token of a job | TUTTI_TOKEN is set for rank 1, but not for rank 0"
       })
   void allRanksHearWhoseTokenDiffers(String token0, String token1, String why) throws Exception {
-    long start = System.nanoTime();
     HashStore store = new HashStore();
     List<Throwable> failures =
         GlooWorld.inParallel(
@@ -70,7 +67,6 @@ class TokenTest {
                 return e;
               }
             });
-    assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(SOON);
     assertThat(failures)
         .allSatisfy(e -> assertThat(e).isInstanceOf(TuttiException.class))
         .allSatisfy(e -> assertThat(e).hasMessageContaining("TUTTI_TOKEN"))

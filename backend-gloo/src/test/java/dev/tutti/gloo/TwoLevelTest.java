@@ -15,7 +15,6 @@ import dev.tutti.store.HashStore;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
@@ -226,7 +225,6 @@ class TwoLevelTest {
   private void assertMismatch(
       String text, Consumer<ProcessGroup> first, Consumer<ProcessGroup> second) throws Exception {
     for (IntUnaryOperator side : List.<IntUnaryOperator>of(rank -> rank / 2, rank -> rank % 2)) {
-      long start = System.nanoTime();
       List<Throwable> failures = Collections.synchronizedList(new ArrayList<>());
       layouts(
           4,
@@ -250,9 +248,6 @@ class TwoLevelTest {
                   assertThat(failure)
                       .hasMessageContaining("ranks disagree")
                       .hasStackTraceContaining(text));
-      assertThat(Duration.ofNanos(System.nanoTime() - start))
-          .as("no rank waited for its timeout")
-          .isLessThan(GlooWorld.TIMEOUT.dividedBy(2));
     }
   }
 

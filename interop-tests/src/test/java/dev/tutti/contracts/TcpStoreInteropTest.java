@@ -260,12 +260,10 @@ class TcpStoreInteropTest {
           TcpStoreOptions.of("127.0.0.1", theirs.port())
               .withTimeout(LONG)
               .withToken(JobToken.of("unknown to libtorch"));
-      long start = System.nanoTime();
       assertThatThrownBy(() -> new TcpStore(options))
           .isInstanceOf(StoreTokenException.class)
           .hasMessageContaining("is a PyTorch store server")
           .hasMessageContaining("TUTTI_TOKEN must be the same");
-      assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(LONG.dividedBy(2));
       theirs.awaitOpen();
       assertThat(theirs.run("store_add n 2")).isEqualTo("2");
     }

@@ -125,10 +125,8 @@ class AeronStoreServerTest {
         store.set("key", "value");
         assertThat(store.get("key")).asString(StandardCharsets.UTF_8).isEqualTo("value");
         FutureTask<?> waiting = start(() -> store.get("never"));
-        long start = System.nanoTime();
         server.kill();
         assertFails(waiting, StoreConnectionException.class, "is gone: its process ended");
-        assertThat(System.nanoTime() - start).isLessThan(LONG.toNanos() / 2);
       }
     }
     // A client that uses the server's folder deletes it; otherwise the next server does.

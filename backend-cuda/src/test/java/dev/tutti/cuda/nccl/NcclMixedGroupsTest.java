@@ -170,10 +170,8 @@ class NcclMixedGroupsTest {
                             Until.holds("a split that waits", () -> isIn(caller, "whenIdle"));
                             ranks.nccl.failAll(6);
                           });
-              long start = System.nanoTime();
               assertThatThrownBy(() -> group.subgroup(List.of(0, 1)))
                   .hasStackTraceContaining("played failure");
-              assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(LIMIT);
               failing.join();
               over.countDown();
             });

@@ -1,8 +1,5 @@
 package dev.tutti.gloo.transport;
 
-import static org.assertj.core.api.Assertions.assertThat;
-
-import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -24,9 +21,8 @@ class FollowersTest {
   }
 
   private static void assertWoken() {
-    long start = System.nanoTime();
-    LockSupport.parkNanos(TimeUnit.SECONDS.toNanos(50));
-    assertThat(System.nanoTime() - start).isLessThan(TimeUnit.SECONDS.toNanos(40));
+    // It ends at once, since a thread that is woken before keeps that.
+    LockSupport.park();
   }
 
   @ParameterizedTest

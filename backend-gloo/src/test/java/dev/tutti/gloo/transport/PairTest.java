@@ -76,7 +76,7 @@ class PairTest extends RawPeerScripts {
         (transport, peer) -> {
           Thread caller = Thread.currentThread();
           CountDownLatch telling = new CountDownLatch(1);
-          TestOperation op = TestOperation.seconds(200);
+          TestOperation op = TestOperation.seconds(2000);
           op.beforeEnd(
               () -> {
                 telling.countDown();
@@ -87,10 +87,7 @@ class PairTest extends RawPeerScripts {
           peer.notifySend(7, 1);
           peer.data(7, (byte) 5);
           assertThat(telling.await(60, TimeUnit.SECONDS)).isTrue();
-          long start = System.nanoTime();
           assertThat(new RawMessages(transport).await(op, op.deadlineNanos())).isTrue();
-          assertThat(Duration.ofNanos(System.nanoTime() - start))
-              .isLessThan(Duration.ofSeconds(100));
           assertThat(op.rank()).isEqualTo(1);
         });
   }

@@ -1,6 +1,5 @@
 package dev.tutti.gloo.transport;
 
-import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.StoreClosedException;
@@ -33,7 +32,6 @@ class SetUpEndTest {
                   transport.pairs.awaitConnected(
                       context.store(), start + context.timeout().toNanos()))
           .isInstanceOf(StoreClosedException.class);
-      assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Duration.ofMinutes(1));
     }
   }
 }

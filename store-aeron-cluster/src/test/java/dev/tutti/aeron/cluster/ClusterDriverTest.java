@@ -74,11 +74,9 @@ class ClusterDriverTest {
                 "TUTTI_AERON_DRIVER=" + driver.aeronDirectoryName())) {
       assertThat(client.line()).isEqualTo("READY false");
       client.pause(PAUSE_NANOS);
-      long start = System.nanoTime();
       assertThat(client.line())
           .startsWith("FAILED dev.tutti.StoreConnectionException: session with store cluster at")
           .contains("is lost: this process or the media driver stalled for too long");
-      assertThat(System.nanoTime() - start).isLessThan(TimeUnit.SECONDS.toNanos(LIMIT_SECONDS));
       assertThat(server.isRunning()).isTrue();
     }
   }

@@ -18,7 +18,7 @@ import org.junit.jupiter.api.io.TempDir;
 
 @Timeout(300)
 class DoorbellTest {
-  private static final long LONG = TimeUnit.SECONDS.toNanos(45);
+  private static final long LONG = TimeUnit.DAYS.toNanos(1);
 
   @TempDir private Path directory;
 
@@ -40,14 +40,8 @@ class DoorbellTest {
     driver.close();
   }
 
-  private FutureTask<Long> sleeper() {
-    FutureTask<Long> task =
-        new FutureTask<>(
-            () -> {
-              long start = System.nanoTime();
-              bell.sleep(new Futex(), LONG);
-              return System.nanoTime() - start;
-            });
+  private FutureTask<?> sleeper() {
+    FutureTask<?> task = new FutureTask<>(() -> bell.sleep(new Futex(), LONG), null);
     Thread.ofPlatform().daemon().start(task);
     return task;
   }
@@ -77,9 +71,9 @@ class DoorbellTest {
   void takingTheBellWakesTheThreadThatSleepsInIt() throws Exception {
     InBell.link();
     bell.arm();
-    FutureTask<Long> task = sleeper();
+    FutureTask<?> task = sleeper();
     Doorbell.find(aeron, bell.number()).take();
-    assertThat(task.get(60, TimeUnit.SECONDS)).isLessThan(LONG);
+    task.get();
     assertThat(bell.isArmed()).isFalse();
   }
 
@@ -88,6 +82,6 @@ class DoorbellTest {
     InBell.link();
     bell.arm();
     bell.take();
-    assertThat(sleeper().get(60, TimeUnit.SECONDS)).isLessThan(LONG);
+    sleeper().get();
   }
 }

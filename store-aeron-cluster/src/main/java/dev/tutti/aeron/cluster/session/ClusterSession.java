@@ -120,7 +120,7 @@ public final class ClusterSession implements StoreSession, EgressListener {
     this.questions = new FrameWriter(this::offer, ClusterEgress.FRAME_BYTES, session);
     this.requests =
         new ClusterRequests(
-            new FrameWriter(this::offerAfterSign, ClusterEgress.FRAME_BYTES, session));
+            new FrameWriter(this::offerAfterSign, ClusterEgress.FRAME_BYTES, session), Time.SYSTEM);
     this.poller = EmbeddedDriver.daemon("tutti-al-poll", this::look);
   }
 
