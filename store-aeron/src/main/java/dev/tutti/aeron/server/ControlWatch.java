@@ -21,7 +21,7 @@ final class ControlWatch implements Runnable {
   private final Selector selector;
   private final Runnable wake;
   private final Consumer<Throwable> failed;
-  private final Thread thread = EmbeddedDriver.daemon("tutti-as-hear", this);
+  private final Thread thread = EmbeddedDriver.daemon("tutti-as-watch", this);
   private volatile boolean due;
 
   /**
