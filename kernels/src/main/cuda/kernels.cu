@@ -9,6 +9,7 @@
 #include "signals.cuh"
 #include "stream_block.cuh"
 #include "strided.cuh"
+#include "updates.cuh"
 
 #define TUTTI_REDUCE(what, label, ops, run)                                           \
   extern "C" __global__ void __launch_bounds__(512)                                   \

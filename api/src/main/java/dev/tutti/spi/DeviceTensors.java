@@ -103,6 +103,15 @@ public interface DeviceTensors {
   }
 
   /**
+   * Returns steps of an optimizer on a device; empty if there are none, which is the default.
+   *
+   * @param device a device of this kind
+   */
+  default Optional<DeviceUpdates> updates(Device device) {
+    return Optional.empty();
+  }
+
+  /**
    * Returns the provider for a kind of device, which the thread's context class loader or that of
    * Tutti offers.
    *

@@ -14,6 +14,7 @@ import dev.tutti.kernels.Kernels;
 import dev.tutti.kernels.ParameterType;
 import dev.tutti.kernels.ReduceCall;
 import dev.tutti.kernels.StridedKernel;
+import dev.tutti.kernels.UpdateKernels;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -92,6 +93,8 @@ final class FakeCollectives {
         fake.kernel(name, sizes, (launch, a) -> new FakeElements(fake).convert(a));
       } else if (kernel.equals(ElementKernels.firstNan())) {
         fake.kernel(name, sizes, (launch, a) -> new FakeElements(fake).firstNan(a));
+      } else if (UpdateKernels.all().contains(kernel)) {
+        fake.kernel(name, sizes, (launch, a) -> new FakeUpdates(fake).run(kernel, a));
       } else if (kernel.equals(StridedKernel.copy())) {
         fake.kernel(name, sizes, new FakeStridedCopy(fake));
       } else if (name.startsWith("tutti_coalesce_")) {

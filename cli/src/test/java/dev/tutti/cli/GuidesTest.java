@@ -14,13 +14,14 @@ class GuidesTest {
       import dev.tutti.checkpoint.*;
       import dev.tutti.cuda.*;
       import dev.tutti.gradients.*;
+      import dev.tutti.gradients.optimizer.*;
       import dev.tutti.store.tcp.*;
       import java.nio.file.Path;
       """;
 
   @ParameterizedTest
   @CsvSource({
-    "gpus.md, 5",
+    "gpus.md, 6",
     "stores.md, 2",
     "embedding.md, 3",
     "interop.md, 2",

@@ -264,6 +264,7 @@ public final class Kernels {
     all.addAll(List.of(STREAM_BLOCK, PUT_SIGNAL, WAIT_SIGNAL, SIGNAL_BARRIER, BARRIER, EXCHANGE));
     all.add(StridedKernel.copy());
     all.addAll(ElementKernels.all());
+    all.addAll(UpdateKernels.all());
     all.addAll(CoalesceKernels.all());
     for (ReduceKernels kernels : REDUCE.values()) {
       for (Family family : List.of(kernels.sums(), kernels.others())) {

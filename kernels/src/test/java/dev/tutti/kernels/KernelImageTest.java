@@ -101,7 +101,13 @@ class KernelImageTest {
             .text();
     Map<String, String> compiled = Fatbin.ptxBodies(Files.readString(ptx));
     assertThat(compiled)
-        .hasSize(7 + ElementKernels.all().size() + CoalesceKernels.all().size() + 2 * 8 + 4);
+        .hasSize(
+            7
+                + ElementKernels.all().size()
+                + UpdateKernels.all().size()
+                + CoalesceKernels.all().size()
+                + 2 * 8
+                + 4);
     assertThat(Fatbin.ptxBodies(carried))
         .as("code of the sources is code of the image; else run kernels/remake")
         .containsAllEntriesOf(compiled);

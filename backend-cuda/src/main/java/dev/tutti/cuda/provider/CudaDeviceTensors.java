@@ -10,9 +10,11 @@ import dev.tutti.cuda.CudaDevice;
 import dev.tutti.cuda.CudaStream;
 import dev.tutti.cuda.access.Parts;
 import dev.tutti.cuda.collective.HardwareQueues;
+import dev.tutti.cuda.element.CudaUpdates;
 import dev.tutti.cuda.element.DeviceCopy;
 import dev.tutti.spi.DeviceStream;
 import dev.tutti.spi.DeviceTensors;
+import dev.tutti.spi.DeviceUpdates;
 import java.lang.System.Logger.Level;
 import java.lang.foreign.Arena;
 import java.time.Duration;
@@ -100,6 +102,11 @@ public final class CudaDeviceTensors implements DeviceTensors {
   @Override
   public DeviceStream currentStream(Device device) {
     return of(device).currentStream();
+  }
+
+  @Override
+  public Optional<DeviceUpdates> updates(Device device) {
+    return Optional.of(new CudaUpdates(of(device)));
   }
 
   @Override

@@ -3,11 +3,13 @@ package dev.tutti.gradients.optimizer;
 import dev.tutti.DType;
 import dev.tutti.Tensor;
 import java.util.List;
+import java.util.Optional;
 
 /**
  * Adam with decoupled weight decay, as PyTorch's {@code AdamW} (I. Loshchilov, F. Hutter,
- * "Decoupled Weight Decay Regularization", ICLR 2019); for float32 in host memory. Its state is two
- * tensors of the size of the parameters: the running means of the gradients and of their squares.
+ * "Decoupled Weight Decay Regularization", ICLR 2019); for float32 in host memory, and for float32,
+ * float16 and bfloat16 on devices. Its state is two tensors of the size of the parameters: the
+ * running means of the gradients and of their squares.
  */
 public final class AdamW implements ShardUpdate {
   private final double beta1;
@@ -68,6 +70,11 @@ public final class AdamW implements ShardUpdate {
   @Override
   public boolean supports(DType dtype) {
     return dtype == DType.FLOAT32;
+  }
+
+  @Override
+  public Optional<FusedUpdate> fused() {
+    return Optional.of(new FusedUpdate(false, learningRate, beta1, beta2, epsilon, weightDecay));
   }
 
   @Override

@@ -1,13 +1,11 @@
 package dev.tutti.gradients.optimizer;
 
-import dev.tutti.CallOptions;
 import dev.tutti.DType;
 import dev.tutti.ProcessGroup;
 import dev.tutti.Tensor;
 import dev.tutti.Work;
 import dev.tutti.gradients.GradientBucket;
 import dev.tutti.state.StatePart;
-import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -15,150 +13,210 @@ import org.jspecify.annotations.Nullable;
 
 /** A rank's share of a bucket: the part of its own, and the remainder that all ranks have. */
 final class BucketShard {
+  private static final String MASTER = "master";
+
   private final GradientBucket bucket;
+  private final StepPlace place;
   private final int rank;
   private final long part;
-  private final long rest;
   private final long restStart;
-  private final List<Tensor> partState = new ArrayList<>();
-  private final List<Tensor> restState = new ArrayList<>();
-  private Tensor stage;
+  private final List<Range> ranges = new ArrayList<>();
+  private final List<Piece> pieces;
+  private final Tensor stage;
 
-  BucketShard(GradientBucket bucket, int rank, int size) {
-    this.bucket = bucket;
-    this.rank = rank;
-    this.stage = bucket.tensor();
-    part = bucket.tensor().numel() / size;
-    restStart = part * size;
-    rest = bucket.tensor().numel() - restStart;
-  }
-
-  private DType dtype() {
-    return bucket.tensor().dtype();
-  }
-
-  /** Allocates the state of this rank's elements. */
-  void allocate(ShardUpdate update) {
-    partState.addAll(update.allocate(bucket.tensor().narrow(0, 0, part)));
-    restState.addAll(update.allocate(bucket.tensor().narrow(0, 0, rest)));
-  }
-
-  /** Assigns two stages alternately to the buckets of each type. */
-  static void assignStages(List<BucketShard> shards) {
-    for (DType dtype : DType.values()) {
-      List<BucketShard> alike = shards.stream().filter(shard -> shard.dtype() == dtype).toList();
-      long numel = alike.stream().mapToLong(shard -> shard.bucket.tensor().numel()).max().orElse(0);
-      Tensor[] turns = new Tensor[Math.min(2, alike.size())];
-      Arrays.setAll(turns, i -> Tensor.allocate(dtype, numel));
-      for (int i = 0; i < alike.size(); i++) {
-        BucketShard shard = alike.get(i);
-        shard.stage = turns[i % 2].narrow(0, 0, shard.bucket.tensor().numel());
-      }
-    }
-  }
-
-  List<Tensor> state() {
-    List<Tensor> all = new ArrayList<>(partState);
-    all.addAll(restState);
-    return all;
-  }
-
-  /** Adds the ranges of parameters whose state this rank has. */
-  void addParts(
-      List<String> stateNames, List<String> names, List<Tensor> parameters, List<StatePart> parts) {
-    addParts(stateNames, names, parameters, rank * part, part, partState, parts);
-    addParts(stateNames, names, parameters, restStart, rest, restState, parts);
-  }
-
-  private void addParts(
-      List<String> stateNames,
-      List<String> names,
-      List<Tensor> parameters,
+  /** Elements of the bucket that this rank updates. */
+  private record Range(
       long start,
       long count,
+      Tensor staged,
+      Tensor gradients,
       List<Tensor> state,
-      List<StatePart> parts) {
-    for (int i = 0; i < state.size(); i++) {
-      String kind = i < stateNames.size() ? stateNames.get(i) : "state" + i;
-      Tensor elements = state.get(i);
-      if (elements.numel() != count) {
-        throw new IllegalStateException(
-            "the update allocated %d elements of %s for %d parameters; a state that is not one"
-                    .formatted(elements.numel(), kind, count)
-                + " element for each cannot be saved by ranges");
+      @Nullable Tensor master,
+      List<Piece> pieces) {
+
+    List<Tensor> all() {
+      List<Tensor> all = new ArrayList<>(state);
+      if (master != null) {
+        all.add(master);
       }
-      long position = 0;
-      for (int parameter : bucket.parameters()) {
-        Tensor whole = parameters.get(parameter);
-        long from = Math.max(start, position);
-        long to = Math.min(start + count, position + whole.numel());
-        if (from < to) {
-          parts.add(
-              new StatePart(
-                  kind + "/" + names.get(parameter),
-                  whole.shape(),
-                  from - position,
-                  elements.narrow(0, from - start, to - from)));
-        }
-        position += whole.numel();
-      }
+      return all;
     }
   }
 
-  /** Copies this rank's parameters to the stage and updates them there. */
-  void update(ShardUpdate update, long step, List<Tensor> parameters) {
-    updateRange(update, step, parameters, rank * part, part, partState);
-    updateRange(update, step, parameters, restStart, rest, restState);
-  }
+  /** Elements of one parameter, and their place in the stage. */
+  private record Piece(Tensor staged, Tensor own) {}
 
-  private void updateRange(
+  /**
+   * Allocates the state of this rank's elements.
+   *
+   * @param stage memory of the size of the bucket, which other buckets use, too
+   * @param parameters all parameters
+   */
+  BucketShard(
+      GradientBucket bucket,
+      StepPlace place,
+      ProcessGroup group,
       ShardUpdate update,
-      long step,
-      List<Tensor> parameters,
-      long start,
-      long count,
-      List<Tensor> state) {
-    if (count > 0) {
-      copy(parameters, start, count, true);
-      update.update(
-          step, stage.narrow(0, start, count), bucket.tensor().narrow(0, start, count), state);
+      Tensor stage,
+      List<Tensor> parameters) {
+    this.bucket = bucket;
+    this.place = place;
+    this.rank = group.rank();
+    this.stage = stage;
+    long numel = bucket.tensor().numel();
+    part = numel / group.size();
+    restStart = part * group.size();
+    pieces = pieces(parameters, 0, numel);
+    ranges.add(range(update, parameters, rank * part, part));
+    ranges.add(range(update, parameters, restStart, numel - restStart));
+  }
+
+  private Range range(ShardUpdate update, List<Tensor> parameters, long start, long count) {
+    Tensor staged = stage.narrow(0, start, count);
+    List<Piece> own = pieces(parameters, start, count);
+    List<Tensor> state = place.state(update, staged);
+    Tensor master = null;
+    if (!stage.device().isCpu() && stage.dtype() != DType.FLOAT32) {
+      master = place.allocate(DType.FLOAT32, count);
+      own.forEach(each -> place.copy(each.staged, each.own));
+      place.copy(master, staged);
     }
+    Tensor gradients = bucket.tensor().narrow(0, start, count);
+    return new Range(start, count, staged, gradients, state, master, own);
   }
 
-  /** Starts to gather the parts of all ranks; returns null if there are no parts. */
-  @Nullable Work gather(ProcessGroup group) {
-    if (part == 0) {
-      return null;
-    }
-    Tensor all = stage.narrow(0, 0, restStart);
-    return group.allGatherInto(all, all.narrow(0, rank * part, part), CallOptions.ASYNC);
-  }
-
-  /** Copies all parameters of the bucket out of the stage. */
-  void copyOut(List<Tensor> parameters) {
-    copy(parameters, 0, bucket.tensor().numel(), false);
-  }
-
-  /** Copies a range of the bucket between the stage and the parameters in that range. */
-  private void copy(List<Tensor> parameters, long start, long count, boolean toStage) {
-    long unit = dtype().byteSize();
+  private List<Piece> pieces(List<Tensor> parameters, long start, long count) {
+    List<Piece> found = new ArrayList<>();
     long position = 0;
     for (int parameter : bucket.parameters()) {
       Tensor tensor = parameters.get(parameter);
       long from = Math.max(start, position);
       long to = Math.min(start + count, position + tensor.numel());
       if (from < to) {
-        MemorySegment own = tensor.segment();
-        MemorySegment staged = stage.segment();
-        long ownOffset = (from - position) * unit;
-        long bytes = (to - from) * unit;
-        if (toStage) {
-          MemorySegment.copy(own, ownOffset, staged, from * unit, bytes);
-        } else {
-          MemorySegment.copy(staged, from * unit, own, ownOffset, bytes);
-        }
+        Tensor own = tensor.view(tensor.numel()).narrow(0, from - position, to - from);
+        found.add(new Piece(stage.narrow(0, from, to - from), own));
       }
       position += tensor.numel();
+    }
+    return found;
+  }
+
+  /** Returns two stages alternately for the buckets of each type. */
+  static List<Tensor> stages(List<GradientBucket> buckets, StepPlace place) {
+    Tensor[] stages = new Tensor[buckets.size()];
+    for (DType dtype : DType.values()) {
+      int[] alike = alike(buckets, dtype);
+      long numel =
+          Arrays.stream(alike).mapToLong(i -> buckets.get(i).tensor().numel()).max().orElse(0);
+      Tensor[] turns = new Tensor[Math.min(2, alike.length)];
+      Arrays.setAll(turns, i -> place.allocate(dtype, numel));
+      for (int i = 0; i < alike.length; i++) {
+        long own = buckets.get(alike[i]).tensor().numel();
+        stages[alike[i]] = turns[i % 2].narrow(0, 0, own);
+      }
+    }
+    return List.of(stages);
+  }
+
+  private static int[] alike(List<GradientBucket> buckets, DType dtype) {
+    int[] found = new int[buckets.size()];
+    int count = 0;
+    for (int i = 0; i < found.length; i++) {
+      if (buckets.get(i).tensor().dtype() == dtype) {
+        found[count++] = i;
+      }
+    }
+    return Arrays.copyOf(found, count);
+  }
+
+  List<Tensor> state() {
+    return ranges.stream().flatMap(each -> each.all().stream()).toList();
+  }
+
+  /** Adds the gradients that count on this rank: its part, and on rank 0 the remainder. */
+  void addGradients(List<Tensor> to) {
+    to.add(ranges.getFirst().gradients);
+    if (rank == 0) {
+      to.add(ranges.getLast().gradients);
+    }
+  }
+
+  /** Adds the ranges of parameters whose state this rank has. */
+  void addParts(
+      List<String> stateNames, List<String> names, List<Tensor> parameters, List<StatePart> parts) {
+    for (Range range : ranges) {
+      for (int i = 0; i < range.state.size(); i++) {
+        String kind = i < stateNames.size() ? stateNames.get(i) : "state" + i;
+        addParts(kind, range, range.state.get(i), names, parameters, parts);
+      }
+      if (range.master != null) {
+        addParts(MASTER, range, range.master, names, parameters, parts);
+      }
+    }
+  }
+
+  private void addParts(
+      String kind,
+      Range range,
+      Tensor elements,
+      List<String> names,
+      List<Tensor> parameters,
+      List<StatePart> parts) {
+    if (elements.numel() != range.count) {
+      throw new IllegalStateException(
+          "the update allocated %d elements of %s for %d parameters; a state that is not one"
+                  .formatted(elements.numel(), kind, range.count)
+              + " element for each cannot be saved by ranges");
+    }
+    long position = 0;
+    for (int parameter : bucket.parameters()) {
+      Tensor whole = parameters.get(parameter);
+      long from = Math.max(range.start, position);
+      long to = Math.min(range.start + range.count, position + whole.numel());
+      if (from < to) {
+        parts.add(
+            new StatePart(
+                kind + "/" + names.get(parameter),
+                whole.shape(),
+                from - position,
+                elements.narrow(0, from - range.start, to - from)));
+      }
+      position += whole.numel();
+    }
+  }
+
+  /** Copies this rank's parameters to the stage and updates them there. */
+  void update() {
+    for (Range range : ranges) {
+      if (range.count > 0) {
+        if (range.master == null) {
+          copy(range.pieces, true);
+        }
+        place.update(range.staged, range.master, range.gradients, range.state);
+      }
+    }
+  }
+
+  /** Starts to gather the parts of all ranks; returns null if there is nothing to wait for. */
+  @Nullable Work gather(ProcessGroup group) {
+    if (part == 0) {
+      return null;
+    }
+    return place.gather(group, stage.narrow(0, 0, restStart), ranges.getFirst().staged);
+  }
+
+  /** Copies all parameters of the bucket out of the stage. */
+  void copyOut() {
+    copy(pieces, false);
+  }
+
+  private void copy(List<Piece> all, boolean toStage) {
+    for (Piece piece : all) {
+      if (toStage) {
+        place.copy(piece.staged, piece.own);
+      } else {
+        place.copy(piece.own, piece.staged);
+      }
     }
   }
 }

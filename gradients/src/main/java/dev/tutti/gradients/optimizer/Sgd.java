@@ -3,11 +3,12 @@ package dev.tutti.gradients.optimizer;
 import dev.tutti.DType;
 import dev.tutti.Tensor;
 import java.util.List;
+import java.util.Optional;
 
 /**
  * Stochastic gradient descent with momentum, weight decay and Nesterov's variant, as in PyTorch's
- * {@code SGD}; for float32 in host memory. With momentum, its state is one tensor of the size of
- * the parameters; without, it has none.
+ * {@code SGD}; for float32 in host memory, and for float32, float16 and bfloat16 on devices. With
+ * momentum, its state is one tensor of the size of the parameters; without, it has none.
  */
 public final class Sgd implements ShardUpdate {
   private final float momentum;
@@ -72,6 +73,12 @@ public final class Sgd implements ShardUpdate {
   @Override
   public boolean supports(DType dtype) {
     return dtype == DType.FLOAT32;
+  }
+
+  @Override
+  public Optional<FusedUpdate> fused() {
+    return Optional.of(
+        new FusedUpdate(true, learningRate, momentum, dampening, nesterov ? 1 : 0, weightDecay));
   }
 
   @Override

@@ -3,6 +3,7 @@ package dev.tutti.gradients.optimizer;
 import dev.tutti.DType;
 import dev.tutti.Tensor;
 import java.util.List;
+import java.util.Optional;
 
 /**
  * An update of parameters by their gradients, element by element. The update of an element must not
@@ -11,11 +12,19 @@ import java.util.List;
  */
 public interface ShardUpdate {
   /**
-   * Returns whether parameters of a type can be updated.
+   * Returns whether parameters of a type on the host can be updated.
    *
    * @param dtype the type
    */
   boolean supports(DType dtype);
+
+  /**
+   * Returns the numbers of this update for kernels that do the same on devices; empty, which is the
+   * default, if it works on the host only. They may change from step to step only in their rate.
+   */
+  default Optional<FusedUpdate> fused() {
+    return Optional.empty();
+  }
 
   /**
    * Allocates the state of a shard, such as momentum, with its values before the first step.

@@ -1,11 +1,15 @@
 package dev.tutti.gradients.optimizer;
 
+import dev.tutti.DType;
+import dev.tutti.Device;
 import dev.tutti.ProcessGroup;
 import dev.tutti.Tensor;
 import dev.tutti.Work;
 import dev.tutti.gradients.GradientBucket;
 import dev.tutti.gradients.GradientReducer;
 import dev.tutti.gradients.ReducerOptions;
+import dev.tutti.spi.DeviceTensors;
+import dev.tutti.spi.DeviceUpdates;
 import dev.tutti.state.ShardedState;
 import dev.tutti.state.StatePart;
 import java.util.ArrayList;
@@ -39,6 +43,10 @@ public final class ShardedOptimizer implements AutoCloseable {
    * padding, and nothing is sent twice. Parameters stay where they are: for each bucket, those of
    * this rank's part are copied to a stage, updated and gathered there, and copied back. There are
    * two stages, so that one bucket is gathered while the next one is updated.
+   *
+   * On a device, all of this is work in the current stream, and the numbers that a step depends on
+   * are in device memory, so that the host waits for nothing. Parameters that are not float32 have
+   * a float32 master copy in the state, of which the stage gets the rounded values.
    */
   private static final String STEP = "step";
 
@@ -46,23 +54,43 @@ public final class ShardedOptimizer implements AutoCloseable {
   private final ShardUpdate update;
   private final List<Tensor> parameters;
   private final GradientReducer reducer;
+  private final StepPlace place;
   private final List<BucketShard> shards = new ArrayList<>();
-  private long step;
+  private final List<Tensor> counted = new ArrayList<>();
+
+  /**
+   * Creates an optimizer that neither clips gradients nor scales the loss, as {@link
+   * #ShardedOptimizer(ProcessGroup, List, ReducerOptions, ShardUpdate, OptimizerOptions)} does.
+   *
+   * @param group the group of all ranks that train the model
+   * @param parameters the parameters of the model
+   * @param options the options of the reducer
+   * @param update the update that a step makes
+   */
+  public ShardedOptimizer(
+      ProcessGroup group, List<Tensor> parameters, ReducerOptions options, ShardUpdate update) {
+    this(group, parameters, options, update, OptimizerOptions.DEFAULT);
+  }
 
   /**
    * Creates an optimizer and its reducer, which throws everything that the constructor of {@link
    * GradientReducer} throws. All ranks of the group must call it.
    *
    * @param group the group of all ranks that train the model
-   * @param parameters the parameters of the model: contiguous, on the host, of types that the
-   *     update supports; the optimizer changes them in place
+   * @param parameters the parameters of the model: contiguous, all on one device or on the host, of
+   *     types that the update supports there; the optimizer changes them in place
    * @param options the options of the reducer, without gradients in other memory, unused
    *     parameters, uneven inputs or a hook, which this optimizer does not support
    * @param update the update that a step makes
+   * @param more the options of the optimizer, the same on all ranks
    * @throws IllegalArgumentException if the parameters or options are not supported
    */
   public ShardedOptimizer(
-      ProcessGroup group, List<Tensor> parameters, ReducerOptions options, ShardUpdate update) {
+      ProcessGroup group,
+      List<Tensor> parameters,
+      ReducerOptions options,
+      ShardUpdate update,
+      OptimizerOptions more) {
     this.group = group;
     this.update = update;
     this.parameters = List.copyOf(parameters);
@@ -70,12 +98,40 @@ public final class ShardedOptimizer implements AutoCloseable {
     reducer =
         new GradientReducer(
             group, parameters, options.withoutRebuild().withHook(ShardedOptimizer::reduceScatter));
-    for (GradientBucket bucket : reducer.buckets()) {
-      BucketShard shard = new BucketShard(bucket, group.rank(), group.size());
-      shard.allocate(update);
-      shards.add(shard);
+    try {
+      List<GradientBucket> buckets = reducer.buckets();
+      place = place(buckets, update, more);
+      List<Tensor> stages = BucketShard.stages(buckets, place);
+      for (int i = 0; i < buckets.size(); i++) {
+        BucketShard shard =
+            new BucketShard(buckets.get(i), place, group, update, stages.get(i), this.parameters);
+        shard.addGradients(counted);
+        shards.add(shard);
+      }
+    } catch (RuntimeException | Error e) {
+      reducer.close();
+      throw e;
     }
-    BucketShard.assignStages(shards);
+  }
+
+  private static StepPlace place(
+      List<GradientBucket> buckets, ShardUpdate update, OptimizerOptions options) {
+    if (buckets.isEmpty()) {
+      return new HostPlace(update, options);
+    }
+    GradientBucket first = buckets.getFirst();
+    Device device = first.tensor().device();
+    if (device.isCpu()) {
+      return new HostPlace(update, options);
+    }
+    DeviceTensors tensors = first.allocator().streams(device).orElse(null);
+    DeviceUpdates kernels = tensors == null ? null : tensors.updates(device).orElse(null);
+    if (tensors == null || kernels == null) {
+      throw new IllegalArgumentException(
+          "no optimizer on %s: the reducer's allocator has no kernels for its steps there"
+              .formatted(device));
+    }
+    return new DevicePlace(device, tensors, kernels, update, update.fused().orElseThrow(), options);
   }
 
   private static void requireFitting(
@@ -88,14 +144,23 @@ public final class ShardedOptimizer implements AutoCloseable {
     }
     for (int i = 0; i < parameters.size(); i++) {
       Tensor parameter = parameters.get(i);
+      Device device = parameter.device();
       if (!parameter.isContiguous()
-          || !parameter.device().isCpu()
-          || !update.supports(parameter.dtype())) {
+          || !device.equals(parameters.getFirst().device())
+          || !supports(update, parameter.dtype(), device)) {
         throw new IllegalArgumentException(
-            "parameter %d must be contiguous, on the host and of a type that %s supports, not %s"
-                .formatted(i, update.getClass().getSimpleName(), parameter.describe()));
+            "parameter %d must be contiguous, where parameter 0 is, and of a type that %s supports"
+                    .formatted(i, update.getClass().getSimpleName())
+                + " there, not "
+                + parameter.describe());
       }
     }
+  }
+
+  private static boolean supports(ShardUpdate update, DType dtype, Device device) {
+    return device.isCpu()
+        ? update.supports(dtype)
+        : update.fused().isPresent() && FusedUpdate.supports(dtype);
   }
 
   private static void reduceScatter(GradientBucket bucket, ProcessGroup group) {
@@ -120,7 +185,8 @@ public final class ShardedOptimizer implements AutoCloseable {
 
   /**
    * Ends the backward pass, as {@link GradientReducer#await} does, and updates the parameters on
-   * all ranks. Within {@link GradientReducer#noSync}, call {@code reducer().await()} instead.
+   * all ranks. Within {@link GradientReducer#noSync}, call {@code reducer().await()} instead. On a
+   * device, later work in the current stream finds the parameters, and the host waits for nothing.
    *
    * @throws dev.tutti.gradients.GradientException if a gradient is missing, or the step failed here
    *     or on another rank
@@ -129,11 +195,11 @@ public final class ShardedOptimizer implements AutoCloseable {
    */
   public void step() {
     reducer.await();
-    step++;
+    place.begin(counted, group);
     BucketShard gathered = null;
     Work work = null;
     for (BucketShard shard : shards) {
-      shard.update(update, step, parameters);
+      shard.update();
       Work next = shard.gather(group);
       finish(gathered, work);
       gathered = shard;
@@ -147,13 +213,40 @@ public final class ShardedOptimizer implements AutoCloseable {
       work.await();
     }
     if (shard != null) {
-      shard.copyOut(parameters);
+      shard.copyOut();
     }
   }
 
-  /** Returns the number of steps taken so far, with those before {@link #setSteps}. */
+  /**
+   * Returns the number of steps taken so far, with those before {@link #setSteps}, but without
+   * those that changed nothing. Waits for the device.
+   */
   public long steps() {
-    return step;
+    return (long) place.read(DeviceUpdates.STEPS);
+  }
+
+  /**
+   * Returns the norm of all gradients of the last step, without the loss scale, before they were
+   * clipped; 0 without clipping and loss scale. Waits for the device.
+   */
+  public double gradientNorm() {
+    return place.read(DeviceUpdates.NORM);
+  }
+
+  /**
+   * Returns the factor by which the program must multiply the loss of the next step: one float64
+   * element where the parameters are, which each step changes; 1 without a loss scale.
+   */
+  public Tensor lossScale() {
+    return place.control().narrow(0, DeviceUpdates.SCALE, 1);
+  }
+
+  /**
+   * Writes the learning rate to the device, for replays of a captured step. A step that is not
+   * captured does so itself.
+   */
+  public void refresh() {
+    place.refresh();
   }
 
   /**
@@ -167,7 +260,7 @@ public final class ShardedOptimizer implements AutoCloseable {
     if (steps < 0) {
       throw new IllegalArgumentException("steps must be at least 0, not " + steps);
     }
-    step = steps;
+    place.write(DeviceUpdates.STEPS, steps);
   }
 
   /**
@@ -182,7 +275,8 @@ public final class ShardedOptimizer implements AutoCloseable {
    * holds what {@link ShardUpdate#allocate} returned for the part, then what it returned for the
    * remainder, also if that has no elements: for {@link AdamW} the means and the means of squares
    * of the part, then those of the remainder; for {@link Sgd} with momentum one velocity each, and
-   * without momentum nothing.
+   * without momentum nothing. Parameters on a device that are not float32 add a float32 master copy
+   * to either.
    */
   public List<Tensor> state() {
     return shards.stream().flatMap(shard -> shard.state().stream()).toList();
@@ -192,7 +286,7 @@ public final class ShardedOptimizer implements AutoCloseable {
    * Returns the state for checkpoints, by ranges of parameters, so that any number of ranks can
    * load it: for each parameter {@code w} of {@link AdamW} {@code exp_avg/w} and {@code
    * exp_avg_sq/w}, of {@link Sgd} with momentum {@code momentum_buffer/w}, and the counter {@code
-   * step}.
+   * step}. Master copies are named {@code master/w}.
    *
    * @param names a name for each parameter, in the order given to the constructor
    * @throws IllegalArgumentException if names are missing or occur twice
@@ -216,7 +310,7 @@ public final class ShardedOptimizer implements AutoCloseable {
 
       @Override
       public Map<String, Long> counters() {
-        return Map.of(STEP, step);
+        return Map.of(STEP, steps());
       }
 
       @Override

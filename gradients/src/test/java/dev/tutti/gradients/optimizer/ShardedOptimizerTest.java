@@ -312,6 +312,74 @@ class ShardedOptimizerTest {
         });
   }
 
+  private static void step(ShardedOptimizer optimizer, float... gradients) {
+    optimizer.reducer().gradient(0).copyFrom(gradients);
+    optimizer.reducer().ready(0);
+    optimizer.step();
+  }
+
+  @Test
+  void largeGradientsAreClippedByTheNormOfAll() {
+    Worlds.THREADED.run(
+        2,
+        group -> {
+          Tensor weights = Tensor.of(0f, 0f, 0f);
+          OptimizerOptions clips = OptimizerOptions.DEFAULT.withClipping(1);
+          try (ShardedOptimizer optimizer =
+              new ShardedOptimizer(
+                  group, List.of(weights), ReducerOptions.DEFAULT, new Sgd(1), clips)) {
+            step(optimizer, 2 + group.rank(), 3, 6);
+            // The mean is 2.5, 3, 6, whose norm is 7.159...
+            double norm = Math.sqrt(2.5 * 2.5 + 9 + 36);
+            assertThat(optimizer.gradientNorm()).isCloseTo(norm, within(1e-12));
+            double factor = 1 / (norm + 1e-6);
+            assertThat(weights.toDoubleArray())
+                .containsExactly(
+                    new double[] {-2.5 * factor, -3 * factor, -6 * factor}, within(1e-6));
+            step(optimizer, 0.5f, 0, 0);
+            assertThat(weights.getDouble(0)).isCloseTo(-2.5 * factor - 0.5, within(1e-6));
+            assertThat(optimizer.lossScale().getDouble(0)).isEqualTo(1);
+          }
+        });
+  }
+
+  @Test
+  void theLossScaleShrinksAfterAnInfiniteGradientAndGrowsLater() {
+    Worlds.THREADED.run(
+        2,
+        group -> {
+          Tensor weights = Tensor.of(0f, 0f, 0f);
+          OptimizerOptions scales = OptimizerOptions.DEFAULT.withLossScale(8, 4, 0.5, 2);
+          List<Double> seen = new ArrayList<>();
+          try (ShardedOptimizer optimizer =
+              new ShardedOptimizer(
+                  group, List.of(weights), ReducerOptions.DEFAULT, new Sgd(1), scales)) {
+            for (int step = 1; step <= 5; step++) {
+              float scale = optimizer.lossScale().getFloat(0);
+              seen.add((double) scale);
+              boolean isBad = step == 2 && group.rank() == 1;
+              step(optimizer, scale, isBad ? Float.NaN : 2 * scale, 0);
+            }
+            assertThat(seen).containsExactly(8.0, 8.0, 4.0, 4.0, 16.0);
+            assertThat(weights.toFloatArray()).containsExactly(-4, -8, 0);
+            assertThat(optimizer.steps()).isEqualTo(4);
+          }
+        });
+  }
+
+  @Test
+  void optionsThatMakeNoSenseAreRefused() {
+    OptimizerOptions plain = OptimizerOptions.DEFAULT;
+    for (double norm : new double[] {0, -1, Double.NaN, Double.POSITIVE_INFINITY}) {
+      assertThatThrownBy(() -> plain.withClipping(norm)).hasMessageContaining("largest norm");
+    }
+    assertThatThrownBy(() -> plain.withLossScale(0, 2, 0.5, 1)).hasMessageContaining("loss scale");
+    assertThatThrownBy(() -> plain.withLossScale(1, 0.5, 0.5, 1)).hasMessageContaining("0.5");
+    assertThatThrownBy(() -> plain.withLossScale(1, 2, 2, 1))
+        .hasMessageContaining("shrinks by 2.0");
+    assertThatThrownBy(() -> plain.withLossScale(1, 2, 0.5, 0)).hasMessageContaining("0 steps");
+  }
+
   @Test
   void whatDoesNotFitIsRefused() {
     Worlds.THREADED.run(
