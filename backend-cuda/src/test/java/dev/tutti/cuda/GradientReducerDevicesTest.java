@@ -1,6 +1,7 @@
 package dev.tutti.cuda;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.DType;
 import dev.tutti.Tensor;
@@ -12,6 +13,11 @@ import dev.tutti.gradients.GradientHook;
 import dev.tutti.gradients.GradientReducer;
 import dev.tutti.gradients.ReducerOptions;
 import dev.tutti.gradients.hook.Compression;
+import dev.tutti.gradients.hook.DelayedHook;
+import dev.tutti.gradients.hook.PowerSgd;
+import dev.tutti.gradients.hook.PowerSgdOptions;
+import dev.tutti.gradients.hook.StripedAllReduce;
+import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -112,6 +118,36 @@ class GradientReducerDevicesTest {
     for (int i = 0; i < Integer.getInteger("tutti.gradientModels", 6); i++) {
       models.train(400_000 + i, 3000);
     }
+  }
+
+  @Test
+  void hooksOfTheHostAreRefusedBeforeTheRanksMeet() throws Exception {
+    ranks()
+        .run(
+            2,
+            (group, device) -> {
+              Tensor matrix = device.tensors().copyOf(Tensor.allocate(DType.FLOAT32, 60, 50));
+              Tensor vector = device.tensors().copyOf(Tensor.allocate(DType.FLOAT32, 60));
+              ReducerOptions options = ReducerOptions.DEFAULT.withAllocator(allocator());
+              GradientHook approximates = new PowerSgd(PowerSgdOptions.DEFAULT);
+              try (StripedAllReduce stripes = StripedAllReduce.over(group, 2)) {
+                for (GradientHook hook :
+                    List.of(approximates, stripes, new DelayedHook(approximates, Duration.ZERO))) {
+                  ReducerOptions hooked = options.withHook(hook);
+                  assertThatThrownBy(
+                          () -> new GradientReducer(group, List.of(vector, matrix), hooked))
+                      .isInstanceOf(IllegalArgumentException.class)
+                      .hasMessageContaining("on the host only, but parameter");
+                }
+              }
+              try (GradientReducer reducer =
+                  new GradientReducer(group, List.of(vector), options.withHook(approximates))) {
+                write(device, reducer.gradient(0), 2 * group.rank());
+                reducer.ready(0);
+                reducer.await();
+                assertThat(read(device, reducer.gradient(0))).containsOnly(1);
+              }
+            });
   }
 
   @Test

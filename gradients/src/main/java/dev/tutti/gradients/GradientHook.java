@@ -1,6 +1,8 @@
 package dev.tutti.gradients;
 
 import dev.tutti.ProcessGroup;
+import dev.tutti.Tensor;
+import java.util.List;
 
 /**
  * A reduction of a bucket of gradients over all ranks (c10d: a communication hook).
@@ -23,4 +25,13 @@ public interface GradientHook {
    * @param group the reducer's group
    */
   void reduce(GradientBucket bucket, ProcessGroup group);
+
+  /**
+   * Checks, before the ranks of a new reducer meet, that this hook can reduce the gradients of its
+   * parameters; accepts all unless it is overridden.
+   *
+   * @param parameters the parameters
+   * @throws IllegalArgumentException if it cannot, with the reason
+   */
+  default void requireSupported(List<Tensor> parameters) {}
 }

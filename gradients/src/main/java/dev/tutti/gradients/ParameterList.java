@@ -60,6 +60,7 @@ final class ParameterList {
               + " backends are "
               + group.backends());
     }
+    options.hook().requireSupported(tensors);
     List<Tensor> gradients = options.gradients();
     if (gradients != null) {
       requireAlike(gradients);

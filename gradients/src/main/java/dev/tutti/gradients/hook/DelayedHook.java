@@ -1,9 +1,11 @@
 package dev.tutti.gradients.hook;
 
 import dev.tutti.ProcessGroup;
+import dev.tutti.Tensor;
 import dev.tutti.gradients.GradientBucket;
 import dev.tutti.gradients.GradientHook;
 import java.time.Duration;
+import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.LockSupport;
@@ -27,6 +29,11 @@ public final class DelayedHook implements GradientHook {
   public DelayedHook(GradientHook hook, Duration delay) {
     this.hook = Objects.requireNonNull(hook, "hook");
     this.nanos = delay.toNanos();
+  }
+
+  @Override
+  public void requireSupported(List<Tensor> parameters) {
+    hook.requireSupported(parameters);
   }
 
   @Override

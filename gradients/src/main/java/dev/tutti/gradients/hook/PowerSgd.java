@@ -22,8 +22,9 @@ import org.jspecify.annotations.Nullable;
  * elements instead of n m, in three all-reduces per bucket, and compute 3 r n m multiplications and
  * as many additions.
  *
- * <p>Buckets must be in host memory; nothing is allocated after the first approximation of a
- * bucket. With error feedback, a bucket needs memory for its own size once more.
+ * <p>A reducer refuses parameters on a device whose gradients would be approximated. Nothing is
+ * allocated after the first approximation of a bucket. With error feedback, a bucket needs memory
+ * for its own size once more.
  */
 public final class PowerSgd implements GradientHook {
   private final PowerSgdOptions options;
@@ -44,21 +45,31 @@ public final class PowerSgd implements GradientHook {
   /**
    * {@inheritDoc}
    *
-   * @throws UnsupportedOperationException if the bucket is to be approximated but is on a device
+   * @throws IllegalArgumentException if a parameter is on a device whose gradient would be
+   *     approximated
    */
+  @Override
+  public void requireSupported(List<Tensor> parameters) {
+    for (int i = 0; i < parameters.size(); i++) {
+      Tensor each = parameters.get(i);
+      if (!each.device().isCpu() && each.dtype() == DType.FLOAT32 && options.compresses(each)) {
+        throw new IllegalArgumentException(
+            "PowerSgd approximates gradients on the host only, but parameter %d is %s"
+                .formatted(i, each.describe()));
+      }
+    }
+  }
+
   @Override
   public void reduce(GradientBucket bucket, ProcessGroup group) {
     isUsed = true;
     @Nullable LowRankState kept = state;
     long step = kept == null ? bucket.step() : kept.begin(bucket.step());
-    if (bucket.tensor().dtype() != DType.FLOAT32 || step <= options.plainSteps()) {
+    if (bucket.tensor().dtype() != DType.FLOAT32
+        || !bucket.tensor().device().isCpu()
+        || step <= options.plainSteps()) {
       group.allReduce(bucket.tensor(), bucket.mean());
       return;
-    }
-    if (!bucket.tensor().device().isCpu()) {
-      throw new UnsupportedOperationException(
-          "gradients can be approximated on the host only, but these are on "
-              + bucket.tensor().device());
     }
     bucket.state(this, approximate).reduce(group, step);
   }

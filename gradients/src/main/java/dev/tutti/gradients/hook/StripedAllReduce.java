@@ -52,8 +52,19 @@ public final class StripedAllReduce implements GradientHook, AutoCloseable {
   /**
    * {@inheritDoc}
    *
-   * @throws UnsupportedOperationException if the bucket is on a device
+   * @throws IllegalArgumentException if a parameter is on a device
    */
+  @Override
+  public void requireSupported(List<Tensor> parameters) {
+    for (int i = 0; i < parameters.size(); i++) {
+      if (!parameters.get(i).device().isCpu()) {
+        throw new IllegalArgumentException(
+            "StripedAllReduce reduces on the host only, but parameter %d is %s"
+                .formatted(i, parameters.get(i).describe()));
+      }
+    }
+  }
+
   @Override
   public void reduce(GradientBucket bucket, ProcessGroup group) {
     Tensor[] own = bucket.state(this, split);
@@ -83,11 +94,6 @@ public final class StripedAllReduce implements GradientHook, AutoCloseable {
 
   private Tensor[] split(GradientBucket bucket) {
     Tensor tensor = bucket.tensor();
-    if (!tensor.device().isCpu()) {
-      throw new UnsupportedOperationException(
-          "stripes can be reduced by threads of the host only, but the gradients are on "
-              + tensor.device());
-    }
     long most = Math.max(1, tensor.byteSize() / SMALLEST_BYTES);
     int count = (int) Math.min(others.length + 1L, most);
     Tensor[] cut = new Tensor[count];
