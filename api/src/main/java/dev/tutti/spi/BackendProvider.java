@@ -110,7 +110,7 @@ public interface BackendProvider {
 
   /**
    * Returns the steps that the backend would take for an operation, by the code that chooses
-   * algorithms for real groups; or empty if it cannot tell. Uses no network and few bytes of
+   * algorithms for real groups; or empty if it states none. Uses no network and few bytes of
    * memory. Any thread may call this.
    *
    * @param request the operation and the job

@@ -121,7 +121,7 @@ class KilledSaveTest {
         awaited = Math.max(awaited, end.awaited);
         // Where all are killed, some end before their turn, since they miss the others.
         assertThat(rank.process.exitValue()).isIn(137, 1);
-        if (!all && rank != started.get(victim)) {
+        if (!all && started.indexOf(rank) != victim) {
           assertThat(rank.process.exitValue()).isEqualTo(1);
           assertThat(end.failure)
               .startsWith("failed: saving step ")

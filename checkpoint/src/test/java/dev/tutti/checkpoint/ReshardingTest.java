@@ -244,8 +244,8 @@ class ReshardingTest {
       if (adam) {
         first.setFloat(i, 0.9f * first.getFloat(i) + 0.1f * gradient);
         second.setFloat(i, 0.999f * second.getFloat(i) + 0.001f * gradient * gradient);
-        double mean = first.getFloat(i) / (1 - Math.pow(0.9, step));
-        double square = second.getFloat(i) / (1 - Math.pow(0.999, step));
+        double mean = first.getFloat(i) / (1 - Math.pow(0.9, (double) step));
+        double square = second.getFloat(i) / (1 - Math.pow(0.999, (double) step));
         double decayed = 0.999 * weight.getFloat(i);
         weight.setFloat(i, (float) (decayed - 0.1 * mean / (Math.sqrt(square) + 1e-8)));
       } else {

@@ -9,6 +9,7 @@ import dev.tutti.gloo.transport.connect.RankBlob;
 import dev.tutti.spi.Bootstrap;
 import dev.tutti.spi.Time;
 import dev.tutti.store.HashStore;
+import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -30,11 +31,12 @@ class AddressExchangeTest {
 
   private static RankBlob blob(int rank, int size, boolean tutti) {
     return new RankBlob(
-        "host", address(rank, tutti), LongStream.range(0, size).map(n -> n + 7 * rank).toArray());
+        "host", address(rank, tutti), LongStream.range(0, size).map(n -> n + 7L * rank).toArray());
   }
 
   private static PeerAddress address(int rank, boolean tutti) {
-    return new PeerAddress(new InetSocketAddress("127.0.0.1", 1000 + rank), -1, tutti, 1, 0);
+    return new PeerAddress(
+        new InetSocketAddress(InetAddress.getLoopbackAddress(), 1000 + rank), -1, tutti, 1, 0);
   }
 
   private AddressExchange exchange(int rank, int size, Duration timeout) {

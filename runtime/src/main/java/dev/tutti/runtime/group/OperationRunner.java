@@ -123,21 +123,21 @@ final class OperationRunner {
   /**
    * Runs a collective on this thread, which has the turn unless the queue has stopped.
    *
-   * @param callerReturns whether the caller notifies listeners of the end
+   * @param callerNotifies whether the caller notifies listeners of the end
    */
   private void runWithTurn(
       GroupOperation op,
       OperationSpec spec,
       long sequence,
       long timeoutNanos,
-      boolean callerTells) {
+      boolean callerNotifies) {
     if (sequence == CollectiveQueue.STOPPED) {
       throw group.closed(op.type());
     }
     try {
       events.issue(op, spec.call(), sequence, timeoutNanos, WorkState.RUNNING);
       pending.add(op);
-      listeners.before(op, spec, callerTells);
+      listeners.before(op, spec, callerNotifies);
       execute(op);
     } finally {
       queue.exit();

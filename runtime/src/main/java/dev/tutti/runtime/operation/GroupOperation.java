@@ -36,7 +36,7 @@ public final class GroupOperation extends OperationState implements Work {
   private final boolean numberStays;
   private final @Nullable DeviceEvent callerEvent;
   private @Nullable OpEvent event;
-  private boolean callerTells;
+  private boolean callerNotifies;
   private boolean isEndFollowed;
   private @Nullable CompletableFuture<List<Tensor>> future;
 
@@ -100,13 +100,13 @@ public final class GroupOperation extends OperationState implements Work {
    * Arranges for listeners to be notified of the end of this operation.
    *
    * @param newEvent the event that they received before
-   * @param newCallerReturns whether the caller notifies them, after {@link #takeEndForCaller}
+   * @param newCallerNotifies whether the caller notifies them, after {@link #takeEndForCaller}
    * @return whether the operation has already ended, so that the caller of this method must notify
    *     them
    */
-  synchronized boolean tell(OpEvent newEvent, boolean newCallerTells) {
+  synchronized boolean tell(OpEvent newEvent, boolean newCallerNotifies) {
     event = newEvent;
-    callerTells = newCallerTells;
+    callerNotifies = newCallerNotifies;
     return isEndFollowed;
   }
 
@@ -115,8 +115,8 @@ public final class GroupOperation extends OperationState implements Work {
    * now; if the operation has not ended, the thread that ends it notifies them.
    */
   synchronized @Nullable OpEvent takeEndForCaller() {
-    boolean now = callerTells && isEnded();
-    callerTells = false;
+    boolean now = callerNotifies && isEnded();
+    callerNotifies = false;
     OpEvent taken = now ? event : null;
     if (now) {
       // The thread that ended it may not have checked yet whether to notify.
@@ -148,7 +148,7 @@ public final class GroupOperation extends OperationState implements Work {
     CompletableFuture<List<Tensor>> toComplete;
     synchronized (this) {
       isEndFollowed = true;
-      toTell = callerTells ? null : event;
+      toTell = callerNotifies ? null : event;
       toComplete = future;
     }
     owner.ended(this, newState, cause, toTell);

@@ -54,9 +54,9 @@ public final class Listeners implements AutoCloseable {
   /**
    * Notifies listeners of an operation that was issued, on this thread.
    *
-   * @param callerReturns whether its caller will call {@link #afterForCaller}
+   * @param callerNotifies whether its caller will call {@link #afterForCaller}
    */
-  public void before(GroupOperation op, OperationSpec spec, boolean callerTells) {
+  public void before(GroupOperation op, OperationSpec spec, boolean callerNotifies) {
     if (listeners.isEmpty()) {
       return;
     }
@@ -71,9 +71,9 @@ public final class Listeners implements AutoCloseable {
             spec.call().optionalRoot(),
             spec.call().inputs(),
             spec.call().outputs());
-    boolean missed = op.tell(event, callerTells);
+    boolean missed = op.tell(event, callerNotifies);
     call(listener -> listener.before(event));
-    if (missed && !callerTells) {
+    if (missed && !callerNotifies) {
       afterLater(event, op, op.currentState(), op.failure());
     }
   }
