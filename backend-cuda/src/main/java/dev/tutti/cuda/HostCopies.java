@@ -37,7 +37,7 @@ final class HostCopies {
    * @param stream the driver's handle of a stream that is not being captured into a graph
    * @param pinned the allocator of the stream's device
    * @param calls the driver's calls
-   * @param mayEnqueue tells whether a copy may be put into the stream now
+   * @param mayEnqueue whether a copy may be put into the stream now
    */
   HostCopies(long stream, PinnedAllocator pinned, StreamCalls calls, BooleanSupplier mayEnqueue) {
     this.stream = stream;
