@@ -46,11 +46,6 @@ class FaultyRankTest {
   private static final int COUNT = 1000;
   private static final Duration SHORT = Duration.ofSeconds(1);
 
-  /**
-   * Longer than it takes until any rank is notified of a failure, and shorter than its own timeout
-   * would take.
-   */
-
   /** The medium through which the ranks exchange data. */
   enum Way {
     SOCKETS,

@@ -260,7 +260,7 @@ public final class ShardedOptimizer implements AutoCloseable {
     if (steps < 0) {
       throw new IllegalArgumentException("steps must be at least 0, not " + steps);
     }
-    place.write(DeviceUpdates.STEPS, steps);
+    place.write(DeviceUpdates.STEPS, (double) steps);
   }
 
   /**
