@@ -161,7 +161,7 @@ class FaultyRankTest {
           } else {
             group.allReduce(Tensor.allocate(DType.FLOAT32, COUNT));
           }
-          // A rank from which no other rank needs anything learns of the failure only in the
+          // A rank from which no other rank needs anything is notified of the failure only in the
           // next operation.
           group.barrier();
         });
