@@ -21,10 +21,10 @@ public final class MembershipFaults {
         arguments("Membership", "open == 0 && wanted.base() == generation", "open == 0"),
         arguments("Membership", "open == 0 && wanted.base() == generation", "wanted.base() >= 0"),
         arguments("Membership", "place != read + 1", "place < 0"),
-        arguments("Membership", "&& waiting.containsAll(next.plan().joined())", ""),
+        arguments("Membership", "&& waiting.keySet().containsAll(next.plan().joined())", ""),
         arguments(
             "Membership", "numbers.put(name, nextNumber++);", "numbers.put(name, nextNumber);"),
-        arguments("Membership", "generation = place; open = 0;", "generation = place;"),
+        arguments("Membership", "last = open; open = 0;", "last = open;"),
         arguments("Membership", "members.remove(number); leftOut", "leftOut"),
         arguments("ChangePlan", "if (ready.containsKey(member)) {", "if (member >= 0) {"),
         arguments("ChangePlan", "Math.min(kept.size(), rules.most())", "kept.size()"),
