@@ -4,7 +4,6 @@ import dev.tutti.DType;
 import dev.tutti.Registration;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
-import dev.tutti.cuda.access.Parts;
 import dev.tutti.cuda.driver.PointerInfo;
 import dev.tutti.cuda.memory.BlockTensors;
 import dev.tutti.cuda.memory.DeviceAllocator;
@@ -217,11 +216,7 @@ public final class CudaTensors {
               + " is being captured into a graph, and each replay would copy through memory that is"
               + " used for other copies by then; copy before or after the capture");
     }
-    return new HostCopies(
-        stream.handle(),
-        device.pinned(),
-        device.context().driver().streams(),
-        () -> !Parts.of(device).copiesMustWait() || stream.isIdle());
+    return new HostCopies(stream.handle(), device.pinned(), device.context().driver().streams());
   }
 
   private void requireOwn(Tensor tensor) {

@@ -9,7 +9,6 @@ import dev.tutti.spi.Time;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.ArrayDeque;
-import java.util.function.BooleanSupplier;
 
 /**
  * A copier between ordinary host memory and a device. It uses page-locked chunks, with two chunks
@@ -28,7 +27,6 @@ final class HostCopies {
   private final long stream;
   private final PinnedAllocator pinned;
   private final StreamCalls calls;
-  private final BooleanSupplier mayEnqueue;
   private final long deadline = System.nanoTime() + TIMEOUT.toNanos();
 
   /**
@@ -37,13 +35,11 @@ final class HostCopies {
    * @param stream the driver's handle of a stream that is not being captured into a graph
    * @param pinned the allocator of the stream's device
    * @param calls the driver's calls
-   * @param mayEnqueue whether a copy may be put into the stream now
    */
-  HostCopies(long stream, PinnedAllocator pinned, StreamCalls calls, BooleanSupplier mayEnqueue) {
+  HostCopies(long stream, PinnedAllocator pinned, StreamCalls calls) {
     this.stream = stream;
     this.pinned = pinned;
     this.calls = calls;
-    this.mayEnqueue = mayEnqueue;
   }
 
   /** Copies to the device; returns when the source may be modified. */
@@ -98,7 +94,6 @@ final class HostCopies {
     }
 
     void enqueue(long target, long source) {
-      until(mayEnqueue);
       calls.copy(target, source, bytes, stream);
       // Until the use is recorded, it is unknown when the device is done with the memory.
       lost = true;
@@ -109,7 +104,7 @@ final class HostCopies {
     /** Waits until the device is done with the chunk, then frees the chunk. */
     void await() {
       try {
-        until(() -> pinned.isIdle(staging));
+        awaitDevice();
       } finally {
         free();
       }
@@ -117,16 +112,16 @@ final class HostCopies {
 
     void awaitInto(MemorySegment target) {
       try {
-        until(() -> pinned.isIdle(staging));
+        awaitDevice();
         MemorySegment.copy(staging.segment(), 0, target, offset, bytes);
       } finally {
         free();
       }
     }
 
-    private void until(BooleanSupplier condition) {
+    private void awaitDevice() {
       WaitStrategy wait = WaitStrategy.spinning(SPIN_NANOS, PARK_NANOS, Time.SYSTEM);
-      while (!condition.getAsBoolean()) {
+      while (!pinned.isIdle(staging)) {
         if (wait.now() - deadline >= 0) {
           throw new TuttiException(
               "a copy in stream 0x%x did not finish within %s minutes"

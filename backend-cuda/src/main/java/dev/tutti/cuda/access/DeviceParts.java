@@ -25,7 +25,6 @@ public final class DeviceParts {
   private final DeviceKernels kernels;
   private final StreamReserve reserve;
   private final AtomicBoolean isCommunicating = new AtomicBoolean();
-  private volatile boolean isShared;
   private @Nullable Owner owner;
 
   /** What the device itself can do, but not for users. */
@@ -73,20 +72,6 @@ public final class DeviceParts {
       throw new IllegalStateException("the parts have no device yet");
     }
     return device;
-  }
-
-  /** Declares that several ranks of this process use the device, which holds from then on. */
-  public void share() {
-    isShared = true;
-  }
-
-  /**
-   * Returns whether a copy to or from the host must wait, on the host, for the earlier work in its
-   * stream. The driver puts copies of several streams into one queue. Behind a copy that waits
-   * there for a kernel, another rank's copy would wait, for which that kernel waits.
-   */
-  public boolean copiesMustWait() {
-    return isShared && openBlocks.count() == 0;
   }
 
   /** Returns the context that all libraries in the process share. */

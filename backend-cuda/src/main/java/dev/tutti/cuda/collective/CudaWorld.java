@@ -130,9 +130,6 @@ public final class CudaWorld implements AutoCloseable {
       all = new KernelChannel(device, kernels, wide, rank, areas, state(areas[rank], wide));
       channels.add(all);
       int neighbor = onSameDevice(peers);
-      if (neighbor >= 0) {
-        Parts.of(device).share();
-      }
       if (neighbor > rank) {
         LOG.log(
             Level.WARNING,
