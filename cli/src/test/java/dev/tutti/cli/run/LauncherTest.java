@@ -121,7 +121,9 @@ class LauncherTest {
     assertThat(messages)
         .singleElement()
         .asString()
-        .matches("rank 1 ended with exit code 3 after .*; another process joins in its place, restart 1 of 1");
+        .matches(
+            "rank 1 ended with exit code 3 after .*; another process joins in its place, restart 1"
+                + " of 1");
   }
 
   @Test

@@ -65,8 +65,8 @@ public final class PageAccess {
   }
 
   /**
-   * Returns whether a header contains the secret, either as a bearer token or as the password of any
-   * user, in a time that does not depend on the secret.
+   * Returns whether a header contains the secret, either as a bearer token or as the password of
+   * any user, in a time that does not depend on the secret.
    */
   boolean accepts(String authorization) {
     String lower = authorization.toLowerCase(Locale.ROOT);
