@@ -201,7 +201,11 @@ public final class StatusCommand implements Callable<Integer> {
     } catch (StoreConnectionException e) {
       if (place.isGuess()) {
         throw new LaunchException(
-            1, "no job found on this host; name its store with --at (" + e.getMessage() + ")", e);
+            1,
+            ("no ranks of user %s found on this host; run this as the user of the ranks, or name"
+                    + " their store with --at (%s)")
+                .formatted(System.getProperty("user.name"), e.getMessage()),
+            e);
       }
       throw e;
     }

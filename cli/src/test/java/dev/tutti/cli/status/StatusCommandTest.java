@@ -317,7 +317,11 @@ class StatusCommandTest {
             TreeMap::new);
     assertThatThrownBy(command::call)
         .isInstanceOf(LaunchException.class)
-        .hasMessageStartingWith("no job found on this host; name its store with --at (no store ");
+        .hasMessageStartingWith(
+            "no ranks of user "
+                + System.getProperty("user.name")
+                + " found on this host; run this as the user of the ranks, or name their store"
+                + " with --at (no store ");
   }
 
   @Test
