@@ -6,9 +6,11 @@ import dev.tutti.BackendException;
 import dev.tutti.CallOptions;
 import dev.tutti.CollectiveException;
 import dev.tutti.ExpelledException;
+import dev.tutti.GroupOptions;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReconfigureOptions;
 import dev.tutti.RendezvousException;
+import dev.tutti.Store;
 import dev.tutti.StoreException;
 import dev.tutti.Tensor;
 import dev.tutti.TooFewRanksException;
@@ -16,6 +18,8 @@ import dev.tutti.fake.simulation.FaultPlan.Fault;
 import dev.tutti.fake.simulation.FaultPlan.Kind;
 import dev.tutti.fake.simulation.SimulatedWorld.Outcome;
 import dev.tutti.fake.simulation.SimulatedWorld.RankEnd;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Proxy;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -208,5 +212,115 @@ class SimulatedGenerationsTest {
     Outcome again = run(world, new Seen());
     assertThat(again.hash()).as("seed %d", seed).isEqualTo(outcome.hash());
     return seen.changes;
+  }
+
+  private static final Duration PAUSED_AT = Duration.ofSeconds(2);
+  private static final Duration PAUSED_FOR = Duration.ofSeconds(25);
+
+  /** What the processes of a world saw in which a rank dies after another one has come back. */
+  private static final class SeenDeath {
+    private static final int DIES = 1;
+
+    private static final ThreadLocal<GroupOptions> GIVEN = new ThreadLocal<>();
+
+    private final List<String> deaths = new ArrayList<>();
+    private final List<Duration> changes = new ArrayList<>();
+    private boolean isComplete;
+
+    GroupOptions take(GroupOptions options) {
+      GroupOptions own = options.withStore(withoutWills(options.store().orElseThrow()));
+      GIVEN.set(own);
+      return own;
+    }
+
+    /** Reduces until the end of the world, in one group after the other. */
+    void run(ProcessGroup first) {
+      ProcessGroup group = first;
+      try {
+        while (now().compareTo(END) < 0) {
+          group = isWorking(group) ? group : goOn(group);
+        }
+      } finally {
+        group.close();
+      }
+    }
+
+    private boolean isWorking(ProcessGroup group) {
+      SimulatedWorld.sleep(Duration.ofMillis(100));
+      boolean isBack = now().compareTo(PAUSED_AT.plus(PAUSED_FOR)) > 0;
+      try {
+        Tensor newcomers = Tensor.of((long) group.newcomers());
+        group.allReduce(newcomers);
+        isComplete |= isBack && group.size() == 3;
+        return newcomers.getLong(0) == 0;
+      } catch (CollectiveException e) {
+        if (isBack) {
+          deaths.add(e.failedRank().orElse(-1) + " of " + group.size() + ": " + e.getMessage());
+        }
+        return false;
+      }
+    }
+
+    private ProcessGroup goOn(ProcessGroup group) {
+      Duration since = now();
+      try {
+        ProcessGroup next = change(group);
+        if (since.compareTo(PAUSED_AT.plus(PAUSED_FOR)) > 0) {
+          changes.add(now().minus(since));
+        }
+        return next;
+      } catch (ExpelledException e) {
+        group.close();
+        return ProcessGroup.join(GIVEN.get());
+      }
+    }
+
+    private static Duration now() {
+      return Duration.ofNanos(SimulatedProcess.current().time().nanoTime());
+    }
+
+    /** Returns a view of a store that cannot detect the end of a process. */
+    private static Store withoutWills(Store store) {
+      return (Store)
+          Proxy.newProxyInstance(
+              Store.class.getClassLoader(),
+              new Class<?>[] {Store.class},
+              (_, method, args) -> {
+                try {
+                  Object result = method.invoke(store, args);
+                  return method.getName().equals("duplicate")
+                      ? withoutWills((Store) result)
+                      : result;
+                } catch (InvocationTargetException e) {
+                  throw e.getCause();
+                }
+              });
+    }
+  }
+
+  @Test
+  void aRankThatCameBackReportsWhoDies() {
+    for (long seed = FIRST; seed < FIRST + SEEDS; seed++) {
+      SplittableRandom random = new SplittableRandom(seed);
+      Duration dies = PAUSED_AT.plus(PAUSED_FOR).plusMillis(1000 + random.nextInt(5000));
+      Fault pause = new Fault(Kind.PAUSE, 2, PAUSED_AT, PAUSED_FOR);
+      Fault death = new Fault(Kind.CRASH, SeenDeath.DIES, dies, Duration.ZERO);
+      SeenDeath seen = new SeenDeath();
+      Outcome outcome =
+          SimulatedWorld.of(3)
+              .withSeed(seed)
+              .withTimeout(TIMEOUT)
+              .withFaults(new FaultPlan(List.of(pause, death)))
+              .withOptions(seen::take)
+              .run(seen::run);
+      String what = "seed %d, %s, %s: %s".formatted(seed, seen.deaths, seen.changes, outcome);
+      assertThat(seen.isComplete).as(what).isTrue();
+      assertThat(seen.deaths)
+          .as(what)
+          .hasSize(2)
+          .allMatch(each -> each.startsWith(SeenDeath.DIES + " of 3: "));
+      assertThat(seen.changes).as(what).allMatch(each -> each.compareTo(Duration.ofSeconds(1)) < 0);
+      assertThat(outcome.ends()).as(what).allMatch(end -> end.failure() == null);
+    }
   }
 }

@@ -82,6 +82,7 @@ public final class JobMonitor implements AutoCloseable {
   private volatile boolean unheard;
   private volatile boolean appending;
   private volatile long nextLimit = Long.MAX_VALUE;
+  private volatile @Nullable Long generationSince;
 
   /** A group that this rank is in. */
   private record Member(List<Integer> globalRanks, MonitoredGroup group) {}
@@ -126,6 +127,19 @@ public final class JobMonitor implements AutoCloseable {
   void join(GroupIdentity identity, MonitoredGroup group, boolean isOpen) {
     members.put(identity.name(), new Member(identity.globalRanks(), group));
     offer(new JobInput.Joined(identity.name(), identity.globalRanks(), isOpen));
+  }
+
+  /**
+   * Notes that a generation is set up: what its members do is no reaction to what came before, so
+   * earlier standstills of this rank say nothing about them.
+   */
+  public void beginGeneration() {
+    generationSince = time.nanoTime();
+  }
+
+  /** Returns whether this rank stood still until recently, in the generation that it is in. */
+  public boolean stoodStill() {
+    return watchdog.stoodStill(times.standstill(), generationSince);
   }
 
   /** Notifies a group no more. */
@@ -304,8 +318,7 @@ public final class JobMonitor implements AutoCloseable {
   }
 
   private void step(JobInput input) {
-    boolean stoodStill = watchdog.stoodStill(times.standstill());
-    List<JobOutput> outputs = state.step(watchdog.runningNanos(), stoodStill, input);
+    List<JobOutput> outputs = state.step(watchdog.runningNanos(), stoodStill(), input);
     unheard = state.isUnheard();
     appending = state.isAppending();
     nextLimit = state.nextLimit();

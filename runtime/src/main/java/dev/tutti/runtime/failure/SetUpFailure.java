@@ -12,7 +12,6 @@ import dev.tutti.runtime.failure.FailureEvent.Kind;
 import dev.tutti.runtime.operation.GroupIdentity;
 import dev.tutti.runtime.operation.OperationState;
 import dev.tutti.runtime.operation.RankProgress;
-import dev.tutti.runtime.operation.Watchdog;
 import dev.tutti.spi.PeerLateException;
 import dev.tutti.spi.PeerLostException;
 import dev.tutti.spi.Time;
@@ -90,7 +89,7 @@ public final class SetUpFailure implements MonitoredGroup {
    */
   public RuntimeException of(RuntimeException cause) {
     boolean silent = cause instanceof StoreSilentException;
-    boolean stoodStill = isPart && Watchdog.of(time).stoodStill(times.standstill());
+    boolean stoodStill = isPart && monitor.stoodStill();
     FailureEvent own = eventOf(cause);
     boolean follows =
         Blame.mayFollowFromStandstill(own, group.rank())

@@ -188,6 +188,7 @@ final class Generations {
         new GroupSetUp(job, members.group(), members.numbers(), deadline, null, true, null);
     Group group = setUp.run(ofOperations);
     members.begin();
+    job.monitor.beginGeneration();
     return group;
   }
 }

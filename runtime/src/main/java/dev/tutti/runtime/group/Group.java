@@ -161,9 +161,7 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
 
   @Override
   public void slow(GroupOperation op, long sequence, long elapsedNanos, int others) {
-    if (life == Life.OPEN
-        && !failures.isFailing()
-        && !watchdog.stoodStill(monitor.times().standstill())) {
+    if (life == Life.OPEN && !failures.isFailing() && !monitor.stoodStill()) {
       slow.report(
           SlowReports.pending(op, sequence),
           Duration.ofNanos(elapsedNanos),

@@ -4,6 +4,7 @@ import dev.tutti.spi.Time;
 import java.lang.System.Logger.Level;
 import java.time.Duration;
 import java.util.concurrent.locks.LockSupport;
+import org.jspecify.annotations.Nullable;
 
 /** The one thread that watches the deadlines of all groups of a process. */
 public final class Watchdog {
@@ -49,15 +50,19 @@ public final class Watchdog {
   private volatile long wakeAt;
   private volatile long lostNanos;
   private boolean running;
-  private volatile Standstill last;
+  private volatile @Nullable Standstill last;
 
-  /** How late this thread was, and when. */
-  private record Standstill(long nanos, long endNanos) {}
+  /** How late this thread was, until when, and the last time before at which it was even later. */
+  private record Standstill(long nanos, long endNanos, @Nullable Standstill longer) {
+    /** Returns whether this was a moment ago, compared with its length. */
+    boolean isRecent(long least, long now) {
+      return (now - endNanos) / 2 < least;
+    }
+  }
 
   private Watchdog(Time time) {
     this.time = time;
     wakeAt = time.nanoTime();
-    last = new Standstill(0, wakeAt);
   }
 
   /** Returns the watchdog of the process that has a time. */
@@ -90,10 +95,12 @@ public final class Watchdog {
   private long look() {
     long now = time.nanoTime();
     long late = now - wakeAt;
-    Standstill earlier = last;
-    if (late > STANDSTILL_NANOS
-        && (late >= earlier.nanos || (now - earlier.endNanos) / 2 >= earlier.nanos)) {
-      last = new Standstill(late, now);
+    if (late > STANDSTILL_NANOS) {
+      Standstill longer = last;
+      while (longer != null && (longer.nanos <= late || !longer.isRecent(longer.nanos, now))) {
+        longer = longer.longer;
+      }
+      last = new Standstill(late, now, longer);
     }
     if (late > LATE_NANOS) {
       long before = lostNanos;
@@ -119,13 +126,19 @@ public final class Watchdog {
    * this thread is late, or was a moment ago.
    *
    * @param limit how late this thread must be; at least 2.5 s, which a busy machine may delay it
+   * @param since standstills that ended before do not count; null if all do
    */
-  public boolean stoodStill(Duration limit) {
+  public boolean stoodStill(Duration limit, @Nullable Long since) {
     long least = Math.max(STANDSTILL_NANOS, Deadlines.nanos(limit));
     long now = time.nanoTime();
     Standstill ended = last;
+    while (ended != null && ended.nanos <= least) {
+      ended = ended.longer;
+    }
     return (!watched.isEmpty() && now - wakeAt > least)
-        || (ended.nanos > least && (now - ended.endNanos) / 2 < least);
+        || (ended != null
+            && ended.isRecent(least, now)
+            && (since == null || ended.endNanos - since > 0));
   }
 
   /**

@@ -16,6 +16,7 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.logging.Handler;
 import java.util.logging.LogRecord;
 import java.util.logging.Logger;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.parallel.Isolated;
@@ -145,42 +146,74 @@ class WatchdogTest {
             13 * second + PlayedTime.LATE);
   }
 
-  /** A group that keeps the thread busy makes it as late as a process that was stopped. */
-  @Test
-  void theProcessStoodStillIfTheThreadWasLaterThanTheLimit() throws Exception {
-    SetTime time = new SetTime();
-    Watchdog watchdog = Watchdog.of(time);
-    Semaphore looks = new Semaphore(0);
-    Semaphore goOn = new Semaphore(0);
-    Watchdog.Watched busy =
+  /** A group that keeps the thread from its look makes it as late as a process that was stopped. */
+  private static final class LateThread implements AutoCloseable {
+    private final SetTime time = new SetTime();
+    private final Watchdog watchdog = Watchdog.of(time);
+    private final Semaphore looks = new Semaphore(0);
+    private final Semaphore goOn = new Semaphore(0);
+    private final Watchdog.Watched group =
         now -> {
           looks.release();
           goOn.acquireUninterruptibly();
           return now + Watchdog.PERIOD_NANOS;
         };
-    watchdog.watch(busy);
-    try {
+
+    LateThread() throws InterruptedException {
+      watchdog.watch(group);
       looks.acquire();
-      time.now.addAndGet(Watchdog.PERIOD_NANOS + 2_500_000_000L);
-      assertThat(watchdog.stoodStill(Duration.ZERO)).isFalse();
-      time.now.addAndGet(1);
-      assertThat(watchdog.stoodStill(Duration.ZERO)).isTrue();
-      assertThat(watchdog.stoodStill(Duration.ofHours(1))).isFalse();
+    }
+
+    /** Lets the thread look again, by some time too late. */
+    void lookLate(long nanos) throws InterruptedException {
+      time.now.addAndGet(Watchdog.PERIOD_NANOS + nanos);
       goOn.release();
       looks.acquire();
-      assertThat(watchdog.stoodStill(Duration.ZERO)).isTrue();
-      assertThat(watchdog.stoodStill(Duration.ofHours(1))).isFalse();
-      for (int second = 1; second <= 5; second++) {
-        assertThat(watchdog.stoodStill(Duration.ZERO)).as("after %d s", second - 1).isTrue();
-        goOn.release();
-        time.now.addAndGet(Watchdog.PERIOD_NANOS);
-        looks.acquire();
-      }
-      assertThat(watchdog.stoodStill(Duration.ZERO)).isFalse();
-    } finally {
-      watchdog.unwatch(busy);
+    }
+
+    boolean stoodStill(Duration limit, @Nullable Long since) {
+      return watchdog.stoodStill(limit, since);
+    }
+
+    @Override
+    public void close() {
+      watchdog.unwatch(group);
       goOn.release(2);
       time.now.addAndGet(Watchdog.PERIOD_NANOS);
+    }
+  }
+
+  @Test
+  void theProcessStoodStillIfTheThreadWasLaterThanTheLimit() throws Exception {
+    try (LateThread thread = new LateThread()) {
+      thread.time.now.addAndGet(Watchdog.PERIOD_NANOS + 2_500_000_000L);
+      assertThat(thread.stoodStill(Duration.ZERO, null)).isFalse();
+      thread.time.now.addAndGet(1);
+      assertThat(thread.stoodStill(Duration.ZERO, null)).isTrue();
+      assertThat(thread.stoodStill(Duration.ofHours(1), null)).isFalse();
+      thread.goOn.release();
+      thread.looks.acquire();
+      assertThat(thread.stoodStill(Duration.ZERO, null)).isTrue();
+      assertThat(thread.stoodStill(Duration.ofHours(1), null)).isFalse();
+      for (int second = 1; second <= 5; second++) {
+        assertThat(thread.stoodStill(Duration.ZERO, null)).as("after %d s", second - 1).isTrue();
+        thread.lookLate(0);
+      }
+      assertThat(thread.stoodStill(Duration.ZERO, null)).isFalse();
+    }
+  }
+
+  @Test
+  void aStandstillCountsIfItEndedLaterThanATimeAlsoAfterALongerOne() throws Exception {
+    try (LateThread thread = new LateThread()) {
+      thread.lookLate(20_000_000_000L);
+      long since = thread.time.nanoTime();
+      assertThat(thread.stoodStill(Duration.ZERO, since - 1)).isTrue();
+      assertThat(thread.stoodStill(Duration.ZERO, since)).isFalse();
+      thread.lookLate(4_000_000_000L);
+      assertThat(thread.stoodStill(Duration.ZERO, since)).isTrue();
+      assertThat(thread.stoodStill(Duration.ofSeconds(10), null)).isTrue();
+      assertThat(thread.stoodStill(Duration.ofSeconds(10), since)).isFalse();
     }
   }
 
