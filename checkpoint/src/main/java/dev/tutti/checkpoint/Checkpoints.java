@@ -78,6 +78,10 @@ public final class Checkpoints implements AutoCloseable {
   }
 
   static Checkpoints in(ProcessGroup group, Path folder, Disk disk) {
+    return in(group, folder, disk, FolderOwner.Patience.NONE);
+  }
+
+  static Checkpoints in(ProcessGroup group, Path folder, Disk disk, FolderOwner.Patience patience) {
     if (!group.backends().containsKey(Device.CPU.type())) {
       throw new IllegalArgumentException(
           "the group has no backend for the host, with which ranks agree on a checkpoint; its"
@@ -90,7 +94,7 @@ public final class Checkpoints implements AutoCloseable {
         Executors.newSingleThreadExecutor(
             Thread.ofPlatform().daemon().name("tutti-checkpoint-" + group.rank()).factory());
     try {
-      FolderOwner owner = FolderOwner.take(own, writer, root, disk);
+      FolderOwner owner = FolderOwner.take(own, writer, root, disk, patience);
       Checkpoints opened = new Checkpoints(own, writer, owner, new CheckpointFolder(disk, root));
       opened.rehearse();
       return opened;

@@ -91,8 +91,10 @@ public final class Elastic {
   private void runAll(ProcessGroup first) throws Exception {
     ProcessGroup group = first;
     try {
-      while (!runOne(group)) {
+      FolderOwner.Patience patience = FolderOwner.Patience.NONE;
+      while (!runOne(group, patience)) {
         group = change(group);
+        patience = new FolderOwner.Patience(options.patience(), options.group().time());
       }
     } finally {
       group.close();
@@ -100,8 +102,8 @@ public final class Elastic {
   }
 
   /** Runs the program in a generation; returns whether it is over on all ranks. */
-  private boolean runOne(ProcessGroup group) throws Exception {
-    ElasticGeneration generation = new ElasticGeneration(group, options, held);
+  private boolean runOne(ProcessGroup group, FolderOwner.Patience patience) throws Exception {
+    ElasticGeneration generation = new ElasticGeneration(group, options, held, patience);
     try (AutoCloseable _ = generation::end) {
       program.run(generation);
       if (!generation.isOver()) {

@@ -3,6 +3,7 @@ package dev.tutti.checkpoint;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
+import dev.tutti.checkpoint.disk.NioDisk;
 import java.nio.file.Path;
 import java.util.OptionalLong;
 import org.jspecify.annotations.Nullable;
@@ -15,16 +16,25 @@ public final class ElasticGeneration {
   private final ProcessGroup group;
   private final ElasticOptions options;
   private final HeldState held;
+  private final FolderOwner.Patience patience;
   private final Tensor agreed = Tensor.of(0L, 0L, 0L);
   private @Nullable Contents state;
   private @Nullable Checkpoints checkpoints;
   private long step = -1;
   private boolean isOver;
 
-  ElasticGeneration(ProcessGroup group, ElasticOptions options, HeldState held) {
+  /**
+   * Creates a generation.
+   *
+   * @param patience how long to wait for the checkpoints of a rank that was left out, and may stand
+   *     still
+   */
+  ElasticGeneration(
+      ProcessGroup group, ElasticOptions options, HeldState held, FolderOwner.Patience patience) {
     this.group = group;
     this.options = options;
     this.held = held;
+    this.patience = patience;
   }
 
   /** Returns the group of the ranks; {@link Elastic} closes it. */
@@ -61,7 +71,7 @@ public final class ElasticGeneration {
     }
     long last = held.restore(group, contents);
     if (folder != null) {
-      checkpoints = Checkpoints.in(group, folder);
+      checkpoints = Checkpoints.in(group, folder, new NioDisk(), patience);
       last = last < 0 ? load(checkpoints, contents, hasParts) : last;
     } else if (last < 0) {
       HeldState.begin(group, contents);

@@ -75,7 +75,8 @@ public final class ElasticOptions {
   }
 
   /**
-   * Sets how long ranks wait for others if they are too few, and try again if a set-up fails.
+   * Sets how long ranks wait for others if they are too few, try again if a set-up fails, and wait
+   * for the folder of checkpoints if a stopped rank holds it.
    *
    * @param newPatience the time, positive; by default 10 minutes
    */

@@ -9,7 +9,9 @@ import dev.tutti.ProcessGroup;
 import dev.tutti.checkpoint.disk.Disk;
 import dev.tutti.checkpoint.disk.NioDisk;
 import dev.tutti.checkpoint.folder.CheckpointFolder;
+import dev.tutti.spi.Time;
 import java.io.IOException;
+import java.lang.System.Logger.Level;
 import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
 import java.nio.channels.FileLock;
@@ -18,11 +20,13 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.FileSystemException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.HexFormat;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.Executor;
 import java.util.concurrent.ThreadLocalRandom;
+import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -30,7 +34,11 @@ import org.jspecify.annotations.Nullable;
  * system releases when the process ends. Also the check that all ranks see one folder.
  */
 final class FolderOwner implements AutoCloseable {
+  private static final System.Logger LOG = System.getLogger(FolderOwner.class.getName());
+
   private static final int LONGEST = 1000;
+
+  private static final long RETRY_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
 
   /** The folders that this process has locked, by their real paths. */
   private static final Set<Path> OWNED = ConcurrentHashMap.newKeySet();
@@ -38,13 +46,35 @@ final class FolderOwner implements AutoCloseable {
   /** The lock of this process: the real path of the folder, and the channel that holds it. */
   private record Lock(Path folder, FileChannel channel) {}
 
+  /**
+   * How long to wait for a process that holds the lock.
+   *
+   * @param limit the maximum time
+   */
+  record Patience(Duration limit, Time time) {
+    /** Does not wait. */
+    static final Patience NONE = new Patience(Duration.ZERO, Time.SYSTEM);
+  }
+
+  /** Another process, or another job of this one, holds the lock. */
+  private static final class InUseException extends IOException {
+    private static final long serialVersionUID = 1;
+
+    InUseException(Path root, String holder) {
+      super(
+          "%s is in use by another job (%s); end it, or choose another folder"
+              .formatted(root, holder));
+    }
+  }
+
   private final @Nullable Lock lock;
 
   private FolderOwner(@Nullable Lock lock) {
     this.lock = lock;
   }
 
-  static FolderOwner take(ProcessGroup group, Executor collectives, Path root, Disk disk) {
+  static FolderOwner take(
+      ProcessGroup group, Executor collectives, Path root, Disk disk, Patience patience) {
     Agreement agreement = new Agreement(group, root, collectives);
     Lock[] lock = new Lock[1];
     String what = "opening the checkpoints in " + root;
@@ -55,7 +85,7 @@ final class FolderOwner implements AutoCloseable {
                   what,
                   () -> {
                     createForced(root);
-                    lock[0] = lock(root);
+                    lock[0] = lock(root, patience);
                     new CheckpointFolder(disk, root).sweep();
                     return writeToken(root, Agreement.hostName());
                   }),
@@ -91,13 +121,29 @@ final class FolderOwner implements AutoCloseable {
     }
   }
 
+  private static Lock lock(Path root, Patience patience) throws IOException {
+    long deadline = patience.time.deadline(patience.limit);
+    for (boolean isFirst = true; ; isFirst = false) {
+      try {
+        return lock(root);
+      } catch (InUseException e) {
+        if (deadline - patience.time.nanoTime() <= 0) {
+          throw e;
+        }
+        if (isFirst) {
+          LOG.log(
+              Level.WARNING, "rank 0 waits for at most {0}: {1}", patience.limit, e.getMessage());
+        }
+        patience.time.park(root, RETRY_NANOS);
+      }
+    }
+  }
+
   private static Lock lock(Path root) throws IOException {
     Path real = root.toRealPath();
     // Closing any channel of the file would release the lock that this process holds.
     if (!OWNED.add(real)) {
-      throw new IOException(
-          "%s is in use by another job (process %d on %s); end it, or choose another folder"
-              .formatted(root, ProcessHandle.current().pid(), Agreement.hostName()));
+      throw new InUseException(root, self());
     }
     try {
       return new Lock(real, lockFile(root));
@@ -124,15 +170,11 @@ final class FolderOwner implements AutoCloseable {
         held = null;
       }
       if (held == null) {
-        throw new IOException(
-            "%s is in use by another job (%s); end it, or choose another folder"
-                .formatted(root, holder(channel)));
+        throw new InUseException(root, holder(channel));
       }
-      String self =
-          "process %d on %s".formatted(ProcessHandle.current().pid(), Agreement.hostName());
       try {
         channel.truncate(0);
-        channel.write(ByteBuffer.wrap(self.getBytes(StandardCharsets.UTF_8)), 0);
+        channel.write(ByteBuffer.wrap(self().getBytes(StandardCharsets.UTF_8)), 0);
       } catch (IOException e) {
         throw named(file, e);
       }
@@ -141,6 +183,10 @@ final class FolderOwner implements AutoCloseable {
       channel.close();
       throw e;
     }
+  }
+
+  private static String self() {
+    return "process %d on %s".formatted(ProcessHandle.current().pid(), Agreement.hostName());
   }
 
   private static String holder(FileChannel channel) throws IOException {

@@ -1,5 +1,7 @@
 package dev.tutti.checkpoint;
 
+import static java.nio.file.StandardOpenOption.CREATE;
+import static java.nio.file.StandardOpenOption.WRITE;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
@@ -8,15 +10,23 @@ import dev.tutti.ProcessGroup;
 import dev.tutti.RendezvousException;
 import dev.tutti.Tensor;
 import dev.tutti.TooFewRanksException;
+import dev.tutti.fake.ThreadedWorld;
 import dev.tutti.fake.simulation.SimulatedWorld;
 import dev.tutti.fake.simulation.SimulatedWorld.RankEnd;
+import dev.tutti.spi.ForwardingTime;
+import dev.tutti.spi.Time;
 import dev.tutti.state.ShardedState;
 import dev.tutti.state.StatePart;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.channels.FileChannel;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.api.parallel.Isolated;
 
 /** Tests elastic jobs whose programs make mistakes, or that have too few ranks. */
@@ -168,5 +178,54 @@ class ElasticTest {
                     .isInstanceOf(IllegalArgumentException.class)
                     .hasMessageContaining("a folder for checkpoints"));
     assertThat(ends.getFirst().failure()).isNull();
+  }
+
+  /** Runs a rank for two generations, in one of which another holds its folder until it waits. */
+  private static List<Long> runBesideAHolder(Path folder, int ofGeneration) throws Exception {
+    List<Long> steps = new ArrayList<>();
+    try (FileChannel holder = FileChannel.open(folder.resolve(".lock"), CREATE, WRITE)) {
+      Time time =
+          new ForwardingTime(Time.SYSTEM) {
+            @Override
+            public void park(Object blocker, long nanos) {
+              try {
+                holder.close();
+              } catch (IOException e) {
+                throw new UncheckedIOException(e);
+              }
+            }
+          };
+      ElasticOptions options =
+          ElasticOptions.DEFAULT
+              .withGroup(GroupOptions.DEFAULT.withTime(time))
+              .withCheckpoints(folder, 1);
+      Elastic.Program program =
+          generation -> {
+            if (steps.size() == ofGeneration) {
+              assertThat(holder.tryLock()).isNotNull();
+            }
+            long step = generation.restore(Contents.of());
+            steps.add(step);
+            generation.commit(step + 1);
+            if (steps.size() == 1) {
+              generation.group().revoke("another rank is silent");
+              generation.commit(step + 2);
+            }
+          };
+      ThreadedWorld.run(1, group -> Elastic.run(group, options, program));
+    }
+    return steps;
+  }
+
+  @Test
+  void aLaterGenerationWaitsForTheFolderOfARankThatWasLeftOut(@TempDir Path folder)
+      throws Exception {
+    assertThat(runBesideAHolder(folder, 1)).containsExactly(0L, 1L);
+  }
+
+  @Test
+  void theFirstGenerationWaitsForNoFolder(@TempDir Path folder) {
+    assertThatThrownBy(() -> runBesideAHolder(folder, 0))
+        .hasStackTraceContaining("is in use by another job");
   }
 }
