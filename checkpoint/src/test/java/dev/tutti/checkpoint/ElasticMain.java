@@ -10,17 +10,24 @@ import dev.tutti.gradients.optimizer.ShardedOptimizer;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /**
  * A rank of {@link KilledElasticTest}: it does steps until a file is there, and prints the number
- * of each; in the end the number of all, and the state. Arguments: the file, {@code init} or {@code
- * join}, and, for state of which each rank has a part, the folder of checkpoints.
+ * of each of the first of a generation; in the end the number of all, and the state. Arguments: the
+ * file, {@code init} or {@code join}, and, for state of which each rank has a part, the folder of
+ * checkpoints.
  */
 final class ElasticMain {
   static final int EVERY = 3;
 
+  /** How many steps of a generation it prints. */
+  private static final int PRINTED = 10;
+
   private final Path stop;
   private final Sums sums = new Sums();
+  private @Nullable ElasticGeneration last;
+  private int committed;
   private String end = "";
 
   private ElasticMain(Path stop) {
@@ -68,8 +75,15 @@ final class ElasticMain {
     }
   }
 
-  private static void commit(ElasticGeneration generation, long step) {
-    System.out.println("RANKS " + generation.group().size() + " STEP " + step);
+  private void commit(ElasticGeneration generation, long step) {
+    if (generation != last) {
+      last = generation;
+      committed = 0;
+    }
+    // All that a process prints fits into a pipe that nobody reads for a while.
+    if (committed++ < PRINTED) {
+      System.out.println("RANKS " + generation.group().size() + " STEP " + step);
+    }
     generation.commit(step);
   }
 
