@@ -218,6 +218,8 @@ public final class ElementCases {
               group.allReduce(tensor);
               assertThat(device.tensors().toHost(tensor).toFloatArray())
                   .containsExactly(2, 4, 6, 8);
+              // A failure ends what another rank still waits for.
+              group.store().barrier("whole", 2, Until.LONG);
               float last = group.rank() == 1 ? Float.NaN : 1;
               device.tensors().copyFromHost(tensor, Tensor.of(1f, 2f, 3f, last));
               // A rank without NaN may return before it is notified of the failure.

@@ -32,7 +32,6 @@ public final class SetUpFailure implements MonitoredGroup {
    */
   private final JobMonitor monitor;
   private final GroupIdentity group;
-  private final AnswerTimes times;
   private final Time time;
   private final boolean isPart;
   private final Runnable end;
@@ -49,7 +48,6 @@ public final class SetUpFailure implements MonitoredGroup {
   public SetUpFailure(JobMonitor monitor, GroupIdentity group, boolean isPart, Runnable end) {
     this.monitor = monitor;
     this.group = group;
-    this.times = monitor.times();
     this.time = group.time();
     this.settled = new Latch(time);
     this.isPart = isPart;
