@@ -180,6 +180,14 @@ class ElasticTest {
     assertThat(ends.getFirst().failure()).isNull();
   }
 
+  private static void close(FileChannel channel) {
+    try {
+      channel.close();
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+
   /** Runs a rank for two generations, in one of which another holds its folder until it waits. */
   private static List<Long> runBesideAHolder(Path folder, int ofGeneration) throws Exception {
     List<Long> steps = new ArrayList<>();
@@ -188,11 +196,7 @@ class ElasticTest {
           new ForwardingTime(Time.SYSTEM) {
             @Override
             public void park(Object blocker, long nanos) {
-              try {
-                holder.close();
-              } catch (IOException e) {
-                throw new UncheckedIOException(e);
-              }
+              close(holder);
             }
           };
       ElasticOptions options =
