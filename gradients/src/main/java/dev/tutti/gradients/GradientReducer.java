@@ -219,7 +219,7 @@ public final class GradientReducer implements AutoCloseable {
       requireUnusedAllowed();
       sequence.addUnused();
     }
-    sequence.awaitEnd();
+    sequence.allowEnd();
     runner.wake();
     runner.awaitDone();
     check();

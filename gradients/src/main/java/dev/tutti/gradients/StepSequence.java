@@ -179,7 +179,7 @@ final class StepSequence {
   }
 
   /** Lets the step end once its buckets are reduced. */
-  void awaitEnd() {
+  void allowEnd() {
     awaited = true;
   }
 
