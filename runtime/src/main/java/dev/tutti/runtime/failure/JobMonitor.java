@@ -381,7 +381,7 @@ public final class JobMonitor implements AutoCloseable {
 
   private void append(JobOutput.Append append) {
     JobInput result;
-    long lost = lostNanos();
+    long lost = watchdog.lostNanos();
     try {
       Store.Swap swap = writeStore.compareSet(key(append.number()), null, append.entry().encode());
       byte[] there = swap.value();
@@ -391,15 +391,9 @@ public final class JobMonitor implements AutoCloseable {
               : new JobInput.Taken(append.number(), LogEntry.decode(there));
     } catch (RuntimeException e) {
       LOG.log(Level.DEBUG, "rank {0}: cannot notify the other ranks: {1}", rank, e);
-      result = lostNanos() > lost ? new JobInput.Missed() : new JobInput.Unwritten();
+      result = watchdog.lostNanos() > lost ? new JobInput.Missed() : new JobInput.Unwritten();
     }
     offer(result);
-  }
-
-  /** Returns a clock that runs only while this process stands still. */
-  private long lostNanos() {
-    long running = watchdog.runningNanos();
-    return time.nanoTime() - running;
   }
 
   private void probe(String group) {

@@ -147,8 +147,20 @@ public final class Watchdog {
    */
   public long runningNanos() {
     long now = time.nanoTime();
+    return now - lostNanos(now);
+  }
+
+  /**
+   * Returns a clock that runs only while this process stands still, which {@link #runningNanos}
+   * does not count. Only differences have a meaning.
+   */
+  public long lostNanos() {
+    return lostNanos(time.nanoTime());
+  }
+
+  private long lostNanos(long now) {
     long late = watched.isEmpty() ? 0 : now - wakeAt;
-    return now - lostNanos - (late > LATE_NANOS ? late : 0);
+    return (late > LATE_NANOS ? late : 0) + lostNanos;
   }
 
   private void run() {

@@ -218,6 +218,28 @@ class WatchdogTest {
   }
 
   @Test
+  void aProcessThatRunsLosesNoTime() throws Exception {
+    AtomicLong steps = new AtomicLong();
+    Time moving =
+        new ForwardingTime(Time.SYSTEM) {
+          @Override
+          public long nanoTime() {
+            return steps.incrementAndGet();
+          }
+        };
+    Watchdog unwatched = Watchdog.of(moving);
+    long lost = unwatched.lostNanos();
+    assertThat(unwatched.lostNanos()).isEqualTo(lost);
+    try (LateThread thread = new LateThread()) {
+      long before = thread.watchdog.lostNanos();
+      thread.lookLate(4_000_000_000L);
+      assertThat(thread.watchdog.lostNanos()).isEqualTo(before + 4_000_000_000L);
+      thread.lookLate(100_000_000);
+      assertThat(thread.watchdog.lostNanos()).isEqualTo(before + 4_000_000_000L);
+    }
+  }
+
+  @Test
   void survivesALogThatThrows() {
     AtomicInteger looks = new AtomicInteger();
     AtomicInteger logged = new AtomicInteger();
