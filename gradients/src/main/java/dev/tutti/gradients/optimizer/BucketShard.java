@@ -43,8 +43,14 @@ final class BucketShard {
     }
   }
 
-  /** Elements of one parameter, and their place in the stage. */
-  private record Piece(Tensor staged, Tensor own) {}
+  /**
+   * Elements of one parameter, and their place in the stage.
+   *
+   * @param parameter the number of the parameter
+   * @param first the first element, among those of the parameter
+   * @param start the same one, among those of the bucket
+   */
+  private record Piece(int parameter, long first, long start, Tensor staged, Tensor own) {}
 
   /**
    * Allocates the state of this rank's elements.
@@ -56,7 +62,6 @@ final class BucketShard {
       GradientBucket bucket,
       StepPlace place,
       ProcessGroup group,
-      ShardUpdate update,
       Tensor stage,
       List<Tensor> parameters) {
     this.bucket = bucket;
@@ -67,14 +72,14 @@ final class BucketShard {
     part = numel / group.size();
     restStart = part * group.size();
     pieces = pieces(parameters, 0, numel);
-    ranges.add(range(update, parameters, rank * part, part));
-    ranges.add(range(update, parameters, restStart, numel - restStart));
+    ranges.add(range(parameters, rank * part, part));
+    ranges.add(range(parameters, restStart, numel - restStart));
   }
 
-  private Range range(ShardUpdate update, List<Tensor> parameters, long start, long count) {
+  private Range range(List<Tensor> parameters, long start, long count) {
     Tensor staged = stage.narrow(0, start, count);
     List<Piece> own = pieces(parameters, start, count);
-    List<Tensor> state = place.state(update, staged);
+    List<Tensor> state = place.state(staged);
     Tensor master = null;
     if (!stage.device().isCpu() && stage.dtype() != DType.FLOAT32) {
       master = place.allocate(DType.FLOAT32, count);
@@ -94,7 +99,8 @@ final class BucketShard {
       long to = Math.min(start + count, position + tensor.numel());
       if (from < to) {
         Tensor own = tensor.view(tensor.numel()).narrow(0, from - position, to - from);
-        found.add(new Piece(stage.narrow(0, from, to - from), own));
+        Tensor staged = stage.narrow(0, from, to - from);
+        found.add(new Piece(parameter, from - position, from, staged, own));
       }
       position += tensor.numel();
     }
@@ -168,20 +174,13 @@ final class BucketShard {
                   .formatted(elements.numel(), kind, range.count)
               + " element for each cannot be saved by ranges");
     }
-    long position = 0;
-    for (int parameter : bucket.parameters()) {
-      Tensor whole = parameters.get(parameter);
-      long from = Math.max(range.start, position);
-      long to = Math.min(range.start + range.count, position + whole.numel());
-      if (from < to) {
-        parts.add(
-            new StatePart(
-                kind + "/" + names.get(parameter),
-                whole.shape(),
-                from - position,
-                elements.narrow(0, from - range.start, to - from)));
-      }
-      position += whole.numel();
+    for (Piece piece : range.pieces) {
+      parts.add(
+          new StatePart(
+              kind + "/" + names.get(piece.parameter),
+              parameters.get(piece.parameter).shape(),
+              piece.first,
+              elements.narrow(0, piece.start - range.start, piece.own.numel())));
     }
   }
 

@@ -82,7 +82,7 @@ final class DevicePlace implements StepPlace {
   }
 
   @Override
-  public List<Tensor> state(ShardUpdate of, Tensor parameters) {
+  public List<Tensor> state(Tensor parameters) {
     List<Tensor> state = new ArrayList<>();
     for (int i = 0; i < states; i++) {
       Tensor each = allocate(DType.FLOAT32, parameters.numel());

@@ -48,8 +48,8 @@ final class HostPlace implements StepPlace {
   }
 
   @Override
-  public List<Tensor> state(ShardUpdate of, Tensor parameters) {
-    return of.allocate(parameters);
+  public List<Tensor> state(Tensor parameters) {
+    return update.allocate(parameters);
   }
 
   @Override

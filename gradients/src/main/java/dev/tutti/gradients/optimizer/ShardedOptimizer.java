@@ -104,7 +104,7 @@ public final class ShardedOptimizer implements AutoCloseable {
       List<Tensor> stages = BucketShard.stages(buckets, place);
       for (int i = 0; i < buckets.size(); i++) {
         BucketShard shard =
-            new BucketShard(buckets.get(i), place, group, update, stages.get(i), this.parameters);
+            new BucketShard(buckets.get(i), place, group, stages.get(i), this.parameters);
         shard.addGradients(counted);
         shards.add(shard);
       }

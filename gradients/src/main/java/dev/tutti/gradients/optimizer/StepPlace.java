@@ -41,7 +41,7 @@ interface StepPlace {
   Tensor allocate(DType dtype, long numel);
 
   /** Allocates the state of a shard. */
-  List<Tensor> state(ShardUpdate update, Tensor parameters);
+  List<Tensor> state(Tensor parameters);
 
   /**
    * Begins a step.
