@@ -2,23 +2,14 @@ package dev.tutti.checkpoint;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.tutti.BackendException;
-import dev.tutti.CollectiveException;
 import dev.tutti.GroupOptions;
 import dev.tutti.ProcessGroup;
-import dev.tutti.RendezvousException;
-import dev.tutti.StoreException;
-import dev.tutti.TooFewRanksException;
-import dev.tutti.fake.simulation.FaultPlan;
-import dev.tutti.fake.simulation.FaultPlan.Fault;
-import dev.tutti.fake.simulation.FaultPlan.Kind;
 import dev.tutti.fake.simulation.SimulatedWorld;
 import dev.tutti.fake.simulation.SimulatedWorld.Outcome;
-import dev.tutti.fake.simulation.SimulatedWorld.RankEnd;
+import dev.tutti.shared.MemberWorlds;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.SplittableRandom;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.parallel.Isolated;
 
@@ -78,26 +69,12 @@ class SimulatedElasticTest {
   }
 
   private static SimulatedWorld world(long seed) {
-    SplittableRandom random = new SplittableRandom(seed);
-    int size = 2 + random.nextInt(3);
-    List<Duration> joiners = new ArrayList<>();
-    for (int i = random.nextInt(3); i > 0; i--) {
-      joiners.add(Duration.ofMillis(random.nextInt(15_000)));
-    }
-    FaultPlan plan = FaultPlan.random(random, size + joiners.size(), 3, Duration.ofSeconds(20));
-    return SimulatedWorld.of(size)
-        .withSeed(seed)
-        .withTimeout(TIMEOUT)
-        .withFaults(plan)
-        .withJoiners(joiners);
+    return MemberWorlds.of(seed, TIMEOUT, Duration.ofSeconds(15), Duration.ofSeconds(20));
   }
 
   @Test
   void eachStepIsDoneOnceAndASeedRepeatsIt() {
-    int generations = 0;
-    for (long seed = FIRST; seed < FIRST + SEEDS; seed++) {
-      generations += check(seed);
-    }
+    int generations = MemberWorlds.sum(FIRST, SEEDS, SimulatedElasticTest::check);
     assertThat(generations).as("generations, of all ranks").isGreaterThan(4 * SEEDS);
   }
 
@@ -105,28 +82,10 @@ class SimulatedElasticTest {
     SimulatedWorld world = world(seed);
     Seen seen = new Seen();
     Outcome outcome = run(world, seen);
-    String what = "seed %d, %s, %s: %s".formatted(seed, world.plan(), world.joiners(), outcome);
-    for (RankEnd end : outcome.ends()) {
-      if (end.failure() != null) {
-        assertThat(end.failure())
-            .as(what)
-            .isInstanceOfAny(
-                RendezvousException.class,
-                TooFewRanksException.class,
-                StoreException.class,
-                BackendException.class,
-                CollectiveException.class);
-      }
-    }
+    String what = MemberWorlds.describe(world, outcome);
+    MemberWorlds.requireProperEnds(world, outcome);
     assertThat(seen.ends).as(what).allMatch(Sums.after(STEPS).toString()::equals);
     assertThat(seen.longest).as("steps that were lost; %s", what).isLessThanOrEqualTo(1);
-    boolean isCrashOnly =
-        world.plan().faults().stream().map(Fault::kind).allMatch(Kind.CRASH::equals);
-    if (isCrashOnly) {
-      outcome.ends().stream()
-          .filter(end -> !end.crashed() && end.rank() < world.size())
-          .forEach(end -> assertThat(end.failure()).as(what).isNull());
-    }
     Outcome again = run(world, new Seen());
     assertThat(again.hash()).as("seed %d", seed).isEqualTo(outcome.hash());
     return seen.generations;

@@ -2,22 +2,18 @@ package dev.tutti.fake.simulation;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.tutti.BackendException;
 import dev.tutti.CallOptions;
 import dev.tutti.CollectiveException;
 import dev.tutti.ExpelledException;
 import dev.tutti.GroupOptions;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReconfigureOptions;
-import dev.tutti.RendezvousException;
 import dev.tutti.Store;
-import dev.tutti.StoreException;
 import dev.tutti.Tensor;
-import dev.tutti.TooFewRanksException;
 import dev.tutti.fake.simulation.FaultPlan.Fault;
 import dev.tutti.fake.simulation.FaultPlan.Kind;
 import dev.tutti.fake.simulation.SimulatedWorld.Outcome;
-import dev.tutti.fake.simulation.SimulatedWorld.RankEnd;
+import dev.tutti.shared.MemberWorlds;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Proxy;
 import java.time.Duration;
@@ -140,18 +136,7 @@ class SimulatedGenerationsTest {
   }
 
   private static SimulatedWorld world(long seed) {
-    SplittableRandom random = new SplittableRandom(seed);
-    int size = 2 + random.nextInt(3);
-    List<Duration> joiners = new ArrayList<>();
-    for (int i = random.nextInt(3); i > 0; i--) {
-      joiners.add(Duration.ofMillis(random.nextInt(30_000)));
-    }
-    FaultPlan plan = FaultPlan.random(random, size + joiners.size(), 3, Duration.ofSeconds(40));
-    return SimulatedWorld.of(size)
-        .withSeed(seed)
-        .withTimeout(TIMEOUT)
-        .withFaults(plan)
-        .withJoiners(joiners);
+    return MemberWorlds.of(seed, TIMEOUT, Duration.ofSeconds(30), Duration.ofSeconds(40));
   }
 
   private static Outcome run(SimulatedWorld world, Seen seen) {
@@ -160,15 +145,7 @@ class SimulatedGenerationsTest {
 
   @Test
   void processesContinueTogetherAndASeedRepeatsIt() {
-    int changes = 0;
-    for (long seed = FIRST; seed < FIRST + SEEDS; seed++) {
-      try {
-        changes += check(seed);
-      } catch (RuntimeException | Error e) {
-        throw new AssertionError(
-            "seed %d; to run it again: -Dtutti.firstSeed=%1$d -Dtutti.seeds=1".formatted(seed), e);
-      }
-    }
+    int changes = MemberWorlds.sum(FIRST, SEEDS, SimulatedGenerationsTest::check);
     assertThat(changes).as("changes").isGreaterThan(SEEDS);
   }
 
@@ -182,31 +159,14 @@ class SimulatedGenerationsTest {
     SimulatedWorld world = world(seed);
     Seen seen = new Seen();
     Outcome outcome = run(world, seen);
-    String what = "seed %d, %s, %s: %s".formatted(seed, world.plan(), world.joiners(), outcome);
-    for (RankEnd end : outcome.ends()) {
-      if (end.failure() != null) {
-        assertThat(end.failure())
-            .as(what)
-            .isInstanceOfAny(
-                ExpelledException.class,
-                RendezvousException.class,
-                TooFewRanksException.class,
-                StoreException.class,
-                BackendException.class,
-                CollectiveException.class);
-      }
-    }
+    String what = MemberWorlds.describe(world, outcome);
+    MemberWorlds.requireProperEnds(world, outcome, ExpelledException.class);
     seen.check();
     if (world.plan().faults().isEmpty()) {
       assertThat(seen.lasts).as(what).hasSizeGreaterThanOrEqualTo(world.size());
       assertThat(seen.lasts.stream().distinct()).as(what).hasSize(1);
     }
-    boolean isCrashOnly =
-        world.plan().faults().stream().map(Fault::kind).allMatch(Kind.CRASH::equals);
-    if (isCrashOnly) {
-      outcome.ends().stream()
-          .filter(end -> !end.crashed() && end.rank() < world.size())
-          .forEach(end -> assertThat(end.failure()).as(what).isNull());
+    if (MemberWorlds.isCrashOnly(world)) {
       assertThat(seen.lasts.stream().distinct().count()).as(what).isLessThanOrEqualTo(1);
     }
     Outcome again = run(world, new Seen());
