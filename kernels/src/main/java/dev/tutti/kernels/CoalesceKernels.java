@@ -32,9 +32,6 @@ public final class CoalesceKernels {
   private static final int SCAN_THREADS = 1024;
   private static final int MOST_BLOCKS = 2048;
 
-  /** A placeholder for the channel that these kernels do not have. */
-  private static final ChannelLayout NO_CHANNEL = ChannelLayout.ofRanks(2);
-
   private static final Parameter KEYS = pointer("keys");
   private static final Parameter ROWS = pointer("rows");
   private static final Parameter SIZES = pointer("sizes");
@@ -144,7 +141,7 @@ public final class CoalesceKernels {
    * @param items the number of keys, counts or elements
    */
   public static Launch launch(Kernel kernel, long items) {
-    return kernel.launch(items, NO_CHANNEL);
+    return kernel.launch(items);
   }
 
   /** Returns the kernel that computes linear positions from coordinates. */

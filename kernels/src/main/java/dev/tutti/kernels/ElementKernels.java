@@ -12,9 +12,6 @@ public final class ElementKernels {
   private static final int MOST_BLOCKS = 2048;
   private static final int PER_THREAD = 4;
 
-  /** A placeholder for the channel that these kernels do not have. */
-  private static final ChannelLayout NO_CHANNEL = ChannelLayout.ofRanks(2);
-
   /** The types that are converted; positions are the kernel's codes. */
   private static final List<DType> TYPES =
       List.of(DType.FLOAT32, DType.FLOAT64, DType.FLOAT16, DType.BFLOAT16);
@@ -90,7 +87,7 @@ public final class ElementKernels {
    * @param elements the number of elements that it reads
    */
   public static Launch launch(Kernel kernel, long elements) {
-    return kernel.launch(elements, NO_CHANNEL);
+    return kernel.launch(elements);
   }
 
   /** Returns all kernels of this class. */

@@ -11,6 +11,9 @@ import java.util.List;
  * @param rule how to launch it
  */
 public record Kernel(String name, List<Parameter> parameters, int maxThreads, LaunchRule rule) {
+  /** A placeholder for the channel that some kernels do not have. */
+  private static final ChannelLayout NO_CHANNEL = ChannelLayout.ofRanks(2);
+
   /** Copies the list. */
   public Kernel {
     parameters = List.copyOf(parameters);
@@ -39,6 +42,15 @@ public record Kernel(String name, List<Parameter> parameters, int maxThreads, La
    */
   public Launch launch(long bytes, ChannelLayout layout) {
     return rule.launch(bytes, layout);
+  }
+
+  /**
+   * Returns the launch of a kernel without a channel.
+   *
+   * @param items the number of items that it works on
+   */
+  Launch launch(long items) {
+    return rule.launch(items, NO_CHANNEL);
   }
 
   @Override

@@ -16,9 +16,6 @@ public final class StridedKernel {
   private static final int THREADS = 256;
   private static final int MOST_BLOCKS = 4096;
 
-  /** A placeholder for the channel that this kernel does not have. */
-  private static final ChannelLayout NO_CHANNEL = ChannelLayout.ofRanks(2);
-
   private static final Kernel COPY =
       new Kernel(
           "tutti_strided_copy",
@@ -63,6 +60,6 @@ public final class StridedKernel {
    * @param units the number of units that it copies
    */
   public static Launch launch(long units) {
-    return COPY.launch(units, NO_CHANNEL);
+    return COPY.launch(units);
   }
 }

@@ -12,9 +12,6 @@ public final class UpdateKernels {
   private static final int PER_THREAD = 4;
   private static final int SQUARES_PER_THREAD = 16;
 
-  /** A placeholder for the channel that these kernels do not have. */
-  private static final ChannelLayout NO_CHANNEL = ChannelLayout.ofRanks(2);
-
   private static final Parameter COUNT = new Parameter("count", ParameterType.UINT64);
   private static final Parameter PARTIALS = pointer("partials");
   private static final Parameter CONTROL = pointer("control");
@@ -110,7 +107,7 @@ public final class UpdateKernels {
    * @param elements the number of elements that it reads
    */
   public static Launch launch(Kernel kernel, long elements) {
-    return kernel.launch(elements, NO_CHANNEL);
+    return kernel.launch(elements);
   }
 
   /** Returns all kernels of this class. */
