@@ -9,6 +9,7 @@ import dev.tutti.cuda.driver.DeviceContext;
 import dev.tutti.cuda.driver.MemoryCalls;
 import dev.tutti.cuda.memory.DeviceBlock.Segment;
 import dev.tutti.spi.Time;
+import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.List;
 import java.util.TreeMap;
@@ -45,7 +46,7 @@ public final class DeviceAllocator {
   static final long LARGE_SEGMENT = 32 << 20;
 
   /** The longest that a full device waits for streams that still use freed memory. */
-  private static final long RELEASE_WAIT_NANOS = 1_000_000_000;
+  private static final Duration RELEASE_WAIT = Duration.ofSeconds(1);
 
   private static final int COLLECTED_AT_ONCE = 2;
   private static final long POLL_NANOS = 50_000;
@@ -167,9 +168,7 @@ public final class DeviceAllocator {
 
   /** Waits until tensors use less than the given number of bytes, but not for long. */
   private boolean hasLess(long usedBytes) {
-    long deadline = System.nanoTime() + RELEASE_WAIT_NANOS;
-    return WaitStrategy.until(
-        () -> usage().usedBytes() < usedBytes, deadline, POLL_NANOS, Time.SYSTEM);
+    return until(() -> usage().usedBytes() < usedBytes);
   }
 
   /** Allocates a block, or returns null if the driver is out of memory. */
@@ -362,8 +361,11 @@ public final class DeviceAllocator {
    * returning one waits for the whole device while a stream block is open.
    */
   public void releaseCached() {
-    long deadline = System.nanoTime() + RELEASE_WAIT_NANOS;
-    boolean _ = WaitStrategy.until(this::releaseIdle, deadline, POLL_NANOS, Time.SYSTEM);
+    boolean _ = until(this::releaseIdle);
+  }
+
+  private static boolean until(BooleanSupplier isMet) {
+    return WaitStrategy.until(isMet, Time.SYSTEM.deadline(RELEASE_WAIT), POLL_NANOS, Time.SYSTEM);
   }
 
   /** Releases what is idle; returns whether waiting longer could release nothing more. */
