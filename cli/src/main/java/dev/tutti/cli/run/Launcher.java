@@ -344,22 +344,22 @@ public class Launcher {
   /** Starts the ranks, as long as no signal waits to be handled. */
   private void startAll(Attempt attempt) {
     for (int local = 0; local < plan.localSize() && signal == 0; local++) {
-      int number = local;
-      attempt.ranks.add(
-          started(attempt, local, onExit -> start(attempt.range, number, attempt.number, onExit)));
+      Map<String, String> environment =
+          RankEnvironment.of(plan, attempt.range, local, attempt.number);
+      attempt.ranks.add(started(attempt, local, attempt.number, environment));
     }
   }
 
-  /** The start of a process. */
-  private interface Start {
-    LaunchedProcess run(Consumer<Process> onExit) throws IOException;
-  }
-
-  private LaunchedProcess started(Attempt attempt, int local, Start start) {
+  private LaunchedProcess started(
+      Attempt attempt, int local, int restart, Map<String, String> environment) {
     int rank = attempt.range.firstRank() + local;
     try {
       LaunchedProcess started =
-          start.run(
+          start(
+              rank,
+              local,
+              restart,
+              refusals.addTo(environment, attempt.number, rank),
               ended -> events.add(new Event.Ended(attempt.number, attempt.exit(rank, ended))));
       attempt.watch.add(started.tree().pid());
       return started;
@@ -393,37 +393,18 @@ public class Launcher {
     attempt.watch.remove(failed.tree().pid());
     pumps.addAll(failed.pumps());
     Map<String, String> environment = RankEnvironment.ofJoiner(plan, attempt.range, local);
-    attempt.ranks.set(
-        local,
-        started(
-            attempt,
-            local,
-            onExit ->
-                start(
-                    attempt.range, local, attempt.number, attempt.replaced, environment, onExit)));
+    attempt.ranks.set(local, started(attempt, local, attempt.replaced, environment));
     return true;
   }
 
-  /** Starts a rank; tests override it to do something between two starts. */
-  LaunchedProcess start(RankRange ranks, int local, int attempt, Consumer<Process> onExit)
+  /** Starts a process; tests override it to do something between two starts. */
+  LaunchedProcess start(
+      int rank, int local, int restart, Map<String, String> environment, Consumer<Process> onExit)
       throws IOException {
-    return start(
-        ranks, local, attempt, attempt, RankEnvironment.of(plan, ranks, local, attempt), onExit);
-  }
-
-  private LaunchedProcess start(
-      RankRange ranks,
-      int local,
-      int attempt,
-      int restart,
-      Map<String, String> environment,
-      Consumer<Process> onExit)
-      throws IOException {
-    int rank = ranks.firstRank() + local;
     return LaunchedProcess.start(
         rank,
         plan.command(local),
-        refusals.addTo(environment, attempt, rank),
+        environment,
         binding.of(local),
         shown,
         logs.of(rank, restart),

@@ -13,6 +13,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
@@ -534,9 +535,14 @@ class LauncherTest {
     Launcher launcher =
         new Launcher(plan, node, output, messages::add) {
           @Override
-          LaunchedProcess start(RankRange range, int local, int attempt, Consumer<Process> onExit)
+          LaunchedProcess start(
+              int rank,
+              int local,
+              int restart,
+              Map<String, String> environment,
+              Consumer<Process> onExit)
               throws IOException {
-            LaunchedProcess started = super.start(range, local, attempt, onExit);
+            LaunchedProcess started = super.start(rank, local, restart, environment, onExit);
             if (local == 1) {
               signalled(Posix.SIGTERM);
             }
