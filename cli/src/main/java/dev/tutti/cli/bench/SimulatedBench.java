@@ -112,8 +112,7 @@ final class SimulatedBench {
         for (long bytes : op.sizes(sizes, job.ranks, options.elementType())) {
           Optional<OperationPlan> plan = plan(op, bytes, job);
           if (plan.isEmpty() && !all) {
-            throw new IllegalArgumentException(
-                "backend '" + options.backend + "' does not state the steps of " + op.label());
+            throw noPlan(op);
           }
           if (plan.isPresent()) {
             if (first && !json) {
@@ -131,6 +130,11 @@ final class SimulatedBench {
     int each = job.network.hostRanks();
     return provider.plan(
         new PlanRequest(op.type(), bytes, job.hosts, each, job.network.hostCores(), settings));
+  }
+
+  private IllegalArgumentException noPlan(BenchOp op) {
+    return new IllegalArgumentException(
+        "backend '" + options.backend + "' does not state the steps of " + op.label());
   }
 
   private void title(BenchOp op, Job job, Path file) {
@@ -267,9 +271,6 @@ final class SimulatedBench {
   private double reduction(long bytes, Job job) {
     return plan(BenchOp.ALL_REDUCE, bytes, job)
         .map(plan -> CostModel.cost(plan, job.network, job.hosts).seconds())
-        .orElseThrow(
-            () ->
-                new IllegalArgumentException(
-                    "backend '" + options.backend + "' does not state the steps of allReduce"));
+        .orElseThrow(() -> noPlan(BenchOp.ALL_REDUCE));
   }
 }
