@@ -73,19 +73,18 @@ public final class MemberWorlds {
    *
    * @param further how processes may fail, too
    */
-  @SafeVarargs
   public static void requireProperEnds(
-      SimulatedWorld world, Outcome outcome, Class<? extends Throwable>... further) {
+      SimulatedWorld world, Outcome outcome, List<Class<?>> further) {
     String what = describe(world, outcome);
     Class<?>[] proper =
         Stream.concat(
-                Stream.of(
+                Stream.<Class<?>>of(
                     RendezvousException.class,
                     TooFewRanksException.class,
                     StoreException.class,
                     BackendException.class,
                     CollectiveException.class),
-                Stream.of(further))
+                further.stream())
             .toArray(Class<?>[]::new);
     for (RankEnd end : outcome.ends()) {
       if (end.failure() != null) {

@@ -83,7 +83,7 @@ class SimulatedElasticTest {
     Seen seen = new Seen();
     Outcome outcome = run(world, seen);
     String what = MemberWorlds.describe(world, outcome);
-    MemberWorlds.requireProperEnds(world, outcome);
+    MemberWorlds.requireProperEnds(world, outcome, List.of());
     assertThat(seen.ends).as(what).allMatch(Sums.after(STEPS).toString()::equals);
     assertThat(seen.longest).as("steps that were lost; %s", what).isLessThanOrEqualTo(1);
     Outcome again = run(world, new Seen());

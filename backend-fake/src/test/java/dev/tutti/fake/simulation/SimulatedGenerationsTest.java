@@ -160,7 +160,7 @@ class SimulatedGenerationsTest {
     Seen seen = new Seen();
     Outcome outcome = run(world, seen);
     String what = MemberWorlds.describe(world, outcome);
-    MemberWorlds.requireProperEnds(world, outcome, ExpelledException.class);
+    MemberWorlds.requireProperEnds(world, outcome, List.of(ExpelledException.class));
     seen.check();
     if (world.plan().faults().isEmpty()) {
       assertThat(seen.lasts).as(what).hasSizeGreaterThanOrEqualTo(world.size());
