@@ -44,6 +44,8 @@ public record Blame(Kind kind, int rank) {
    * A rank that stood still does not judge: the ends and the missed deadlines that it finds when it
    * continues are the others' reaction to its silence. It names itself in what it reports, and in
    * its finding about what others report, unless another rank has reported a finding of its own.
+   * If it serves the store, the ends that the store finds then are in the log before it can say so.
+   * Their ranks stay the ones to blame, as for all others, and its finding stands beside them.
    * Once a later generation is set up, a standstill before says nothing about its members.
    *
    * AnswerTimes says how long answers and reports are awaited, and how long a rank must stand still.

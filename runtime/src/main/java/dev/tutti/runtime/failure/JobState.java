@@ -303,6 +303,10 @@ final class JobState {
     return paused && self >= 0 ? Blame.afterStandstill(event, self) : event;
   }
 
+  private boolean isServer() {
+    return rank == serverRank;
+  }
+
   private void failAll(String why) {
     for (GroupState group : List.copyOf(groups.values())) {
       if (group.isJoined) {
@@ -479,7 +483,7 @@ final class JobState {
             group.globalRanks.size(),
             self,
             group.globalRanks.indexOf(serverRank),
-            paused && isAsked && event.kind() == Kind.TIMEOUT);
+            paused && (isAsked ? event.kind() == Kind.TIMEOUT : event.isOfStore() && isServer()));
     group.known = known;
     group.phase = Phase.ASKING;
     group.askBy = Long.MAX_VALUE;

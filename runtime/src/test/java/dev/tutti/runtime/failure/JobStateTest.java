@@ -384,6 +384,27 @@ class JobStateTest {
   }
 
   @Test
+  void aServerThatStoodStillSaysSoBesideTheEndsThatItsStoreFinds() {
+    for (int server : List.of(0, 1)) {
+      outputs.clear();
+      state = new JobState(1, server, TIMES, 0);
+      join("0", 0, 1, 2);
+      paused = true;
+      read(1, FailureEvent.lost(2));
+      if (server == 1) {
+        LogEntry.Found own = (LogEntry.Found) take(Append.class).getLast().entry();
+        assertThat(own.finding().failedRank()).isEqualTo(1);
+        offer(new JobInput.Written(2));
+        AgreedFailure known = verdict();
+        assertThat(known.failedRank()).isEqualTo(2);
+        assertThat(known.text()).endsWith("; rank 1 was paused until now");
+      } else {
+        assertThat(take(LookUp.class)).hasSize(1);
+      }
+    }
+  }
+
+  @Test
   void aRankThatHasNotComeLearnsWhomTheOthersFind() {
     offer(new JobInput.Joined("0", List.of(0, 1, 2), false));
     read(1, event(Kind.TIMEOUT, 2, -1));
