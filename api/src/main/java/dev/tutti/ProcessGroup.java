@@ -840,7 +840,9 @@ public interface ProcessGroup extends AutoCloseable {
   /**
    * Closes the group and frees its resources. It waits for this rank's pending operations, no
    * longer than the setting {@code TUTTI_CLOSE_TIMEOUT} allows, then fails those that remain.
-   * Further calls have no effect. Groups created from this one are closed too.
+   * Unless the group has failed, it then waits within the same setting until the other ranks have
+   * read what this rank sent them over a network. Further calls have no effect. Groups created from
+   * this one are closed too.
    *
    * <p>If this is the group of all ranks, the rank that serves the store then waits for the other
    * ranks to close theirs. It waits within the same setting, but for at most two seconds if the

@@ -402,8 +402,8 @@ public interface Backend extends AutoCloseable {
   void abort(Throwable cause);
 
   /**
-   * Frees all resources; called once, after the last operation has ended. Must return soon even if
-   * peers do not close.
+   * Frees all resources; called once, after the last operation has ended. Waits for peers no longer
+   * than {@link BackendContext#CLOSE_TIMEOUT}, and not at all after {@link #abort}.
    */
   @Override
   void close();

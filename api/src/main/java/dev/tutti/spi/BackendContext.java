@@ -1,6 +1,7 @@
 package dev.tutti.spi;
 
 import dev.tutti.Device;
+import dev.tutti.Setting;
 import dev.tutti.Settings;
 import dev.tutti.Store;
 import java.time.Duration;
@@ -9,6 +10,14 @@ import java.util.stream.IntStream;
 
 /** A description of the group that a backend serves. */
 public final class BackendContext {
+  /** How long closing a group, and its backends, may take. */
+  public static final Setting<Duration> CLOSE_TIMEOUT =
+      Setting.duration(
+          "TUTTI_CLOSE_TIMEOUT",
+          Duration.ofSeconds(5),
+          "longest time that close waits for pending operations, for other ranks to read what this"
+              + " rank sent and, where it serves the store, for them to leave");
+
   private final String group;
   private final int rank;
   private final int size;

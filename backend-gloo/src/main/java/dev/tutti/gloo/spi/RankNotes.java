@@ -139,7 +139,7 @@ public final class RankNotes implements AutoCloseable {
     }
   }
 
-  /** Takes leave of the peers, and ends all connections; waits up to a second for what was sent. */
+  /** Sends what is left for up to a second, then closes as {@link Transport#close} does. */
   @Override
   public synchronized void close() {
     if (closed) {

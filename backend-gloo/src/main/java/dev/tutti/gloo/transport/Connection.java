@@ -11,6 +11,7 @@ import java.nio.ByteBuffer;
 import java.nio.channels.ByteChannel;
 import java.nio.channels.SelectionKey;
 import java.nio.channels.SocketChannel;
+import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -24,6 +25,8 @@ final class Connection extends PairTraffic implements Handler {
    */
   private static final int DRAIN_READS = 64;
 
+  private static final ByteBuffer NOTHING = ByteBuffer.allocate(0);
+
   private final PairContext context;
   private final Pair pair;
   private final Outbound outbound;
@@ -32,6 +35,9 @@ final class Connection extends PairTraffic implements Handler {
   private @Nullable Socket socket;
   private @Nullable Shared shared;
   private boolean halfSent;
+
+  /** What the socket has not yet taken of the farewell. */
+  private ByteBuffer farewell = NOTHING;
 
   /** The medium through which messages go. */
   private enum State {
@@ -366,9 +372,9 @@ final class Connection extends PairTraffic implements Handler {
       if (open != null && memory != null) {
         memory.doorbell.farewell(reason);
       } else if (!halfSent) {
-        ByteBuffer staging = outbound.staging();
-        Header.put(staging.clear(), Header.FAREWELL, reason, 0, 0);
-        target.write(staging.flip());
+        farewell = outbound.staging();
+        Header.put(farewell.clear(), Header.FAREWELL, reason, 0, 0);
+        target.write(farewell.flip());
       }
     } catch (IOException e) {
       // The peer was faster; it needs no notice.
@@ -377,13 +383,36 @@ final class Connection extends PairTraffic implements Handler {
   }
 
   void close() {
+    Socket open = detach();
+    if (open != null) {
+      closeGently(context, open.channel, open.tls, pair.rank);
+    }
+  }
+
+  /**
+   * Ends the connection once the peer has read all that was sent before, and the farewell. A peer
+   * that shares memory finds that there, so its connection ends at once.
+   *
+   * @param ending the connections that are ending so, to which this one is added
+   */
+  void end(Set<EndingConnection> ending) {
+    if (shared != null) {
+      close();
+      return;
+    }
+    Socket open = detach();
+    if (open != null) {
+      new EndingConnection(context, pair.rank, open.channel, open.tls, farewell, ending)
+          .start(open.key);
+    }
+  }
+
+  private @Nullable Socket detach() {
     Socket open = socket;
     socket = null;
     state = State.CLOSED;
     outbound.close();
-    if (open != null) {
-      closeGently(context, open.channel, open.tls, pair.rank);
-    }
+    return open;
   }
 
   /** Closes a socket in such a way that the peer can still read what was sent before. */

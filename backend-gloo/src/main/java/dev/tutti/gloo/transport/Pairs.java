@@ -87,6 +87,8 @@ final class Pairs implements PairListener {
   /** Connections that arrived after this rank had failed; they end when it leaves. */
   private final List<SocketChannel> late = new ArrayList<>();
 
+  private final Set<EndingConnection> ending = new LinkedHashSet<>();
+
   private boolean hasLeft;
   private @Nullable String refusal;
 
@@ -312,9 +314,9 @@ final class Pairs implements PairListener {
     }
   }
 
-  /** Returns whether connections other than those made at the start are being made. */
-  boolean areConnecting() {
-    return wantedCount > 0;
+  /** Returns whether connections begin, other than those made at the start, or end. */
+  boolean areInTransition() {
+    return wantedCount > 0 || !ending.isEmpty();
   }
 
   /**
@@ -519,8 +521,43 @@ final class Pairs implements PairListener {
     }
   }
 
-  /** Says farewell to Tutti ranks, and ends all connections. */
+  /** Says farewell to Tutti ranks, and ends all connections at once. */
   void leave(long reason) {
+    beginToLeave(reason);
+    for (Pair pair : others) {
+      pair.connection.close();
+    }
+    closeEnding();
+  }
+
+  /**
+   * Says farewell to Tutti ranks, and ends each connection once the peer has read all; at once if
+   * it was of no use before, or to a rank of PyTorch, which may keep its side open for long.
+   *
+   * @param cause what has halted all pairs
+   */
+  void end(long reason, Throwable cause) {
+    beginToLeave(reason);
+    for (Pair pair : others) {
+      if (cause.equals(pair.failure()) && context.isTutti(pair.rank)) {
+        pair.connection.end(ending);
+      } else {
+        pair.connection.close();
+      }
+    }
+  }
+
+  /** Returns, after {@link #end}, whether all connections have ended. */
+  boolean haveEnded() {
+    return ending.isEmpty();
+  }
+
+  /** Closes the connections that have not ended. */
+  void closeEnding() {
+    List.copyOf(ending).forEach(EndingConnection::close);
+  }
+
+  private void beginToLeave(long reason) {
     // A peer whose connection is still being made reads the farewell from the ring. It looks there
     // when the connection ends, so the farewell comes first.
     for (Pair pair : others) {
@@ -531,9 +568,6 @@ final class Pairs implements PairListener {
     closeListener();
     connectors.forEach(Connector::close);
     connectors.clear();
-    for (Pair pair : others) {
-      pair.connection.close();
-    }
     hasLeft = true;
     late.forEach(this::closeLate);
     late.clear();

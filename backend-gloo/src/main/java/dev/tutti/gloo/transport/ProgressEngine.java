@@ -111,8 +111,8 @@ final class ProgressEngine {
      */
     boolean deliver();
 
-    /** Returns whether connections other than those made at the start are being made. */
-    boolean areConnecting();
+    /** Returns whether connections begin, other than those made at the start, or end. */
+    boolean areInTransition();
 
     /** Returns whether this rank has to try something again after a while, without an event. */
     boolean hasRetries();
@@ -371,7 +371,7 @@ final class ProgressEngine {
     progress |= pairs.readRings();
     progress |= pairs.readBuffered();
     boolean polled = pairs.allShareMemory();
-    boolean few = pairs.activeCount() <= POLLED_PAIRS && !work.areConnecting();
+    boolean few = pairs.activeCount() <= POLLED_PAIRS && !work.areInTransition();
     if (ioSelecting || (!mustLook && (polled || few))) {
       return (!polled && pairs.readActive()) || progress;
     }

@@ -19,8 +19,6 @@ import java.util.List;
  * <p>As an {@link Endpoint} it serves collectives; {@link UserMessages} may be used by any thread.
  */
 public final class Transport extends Endpoint implements AutoCloseable {
-  private static final long CLOSE_FLUSH_NANOS = 1_000_000_000;
-
   final ProgressEngine progress;
   final Requests requests;
   final Pairs pairs;
@@ -29,6 +27,7 @@ public final class Transport extends Endpoint implements AutoCloseable {
 
   private final TransportLog log;
   private final Time time;
+  private final Duration closeTimeout;
   private final Views views = new Views();
   private final int rank;
   private final int size;
@@ -44,6 +43,7 @@ public final class Transport extends Endpoint implements AutoCloseable {
   Transport(BackendContext context, Protection protection, SelectorProvider channels)
       throws IOException {
     time = context.time();
+    closeTimeout = context.settings().get(BackendContext.CLOSE_TIMEOUT);
     rank = context.rank();
     size = context.size();
     log = new TransportLog("rank " + rank + " of group " + context.group(), time);
@@ -68,8 +68,8 @@ public final class Transport extends Endpoint implements AutoCloseable {
     }
 
     @Override
-    public boolean areConnecting() {
-      return pairs.areConnecting();
+    public boolean areInTransition() {
+      return pairs.areInTransition();
     }
 
     @Override
@@ -254,25 +254,38 @@ public final class Transport extends Endpoint implements AutoCloseable {
       transportFailure.halt(cause);
       pairs.leave(transportFailure.farewellReason());
       deliver();
+      progress.wakeCallers();
     } finally {
       progress.lock.unlock();
     }
   }
 
   /**
-   * Says farewell and frees all resources. Waits only briefly, for sockets to accept the remaining
-   * bytes.
+   * Says farewell and frees all resources. Unless the transport has failed, waits until the peers
+   * have read what this rank sent, no longer than {@link BackendContext#CLOSE_TIMEOUT}.
    */
   @Override
   public void close() {
-    progress.drive(progress::isFlushed, time.nanoTime() + CLOSE_FLUSH_NANOS, true);
+    long deadline = time.deadline(closeTimeout);
+    boolean _ = progress.drive(progress::isFlushed, deadline, true);
     progress.lock.lock();
     try {
-      long reason =
-          transportFailure.cause() == null ? Header.CLEAN : transportFailure.farewellReason();
-      transportFailure.halt(new GroupClosedException(self() + " is closed"));
-      pairs.leave(reason);
+      boolean failed = transportFailure.cause() != null;
+      Throwable closed = new GroupClosedException(self() + " is closed");
+      transportFailure.halt(closed);
+      if (failed) {
+        pairs.leave(transportFailure.farewellReason());
+      } else {
+        pairs.end(Header.CLEAN, closed);
+      }
       deliver();
+    } finally {
+      progress.lock.unlock();
+    }
+    boolean _ = progress.drive(pairs::haveEnded, deadline, false);
+    progress.lock.lock();
+    try {
+      pairs.closeEnding();
       progress.close();
       views.clear();
     } finally {

@@ -13,6 +13,7 @@ import dev.tutti.fake.simulation.SimulatedWorld;
 import dev.tutti.fake.simulation.SimulatedWorld.Outcome;
 import dev.tutti.gloo.GlooProvider;
 import dev.tutti.shared.Verdicts;
+import dev.tutti.spi.Time;
 import java.time.Duration;
 import java.util.Map;
 import java.util.Set;
@@ -20,6 +21,7 @@ import java.util.SplittableRandom;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.parallel.Isolated;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -85,6 +87,47 @@ class SimulatedGlooTest {
           .as("seed %d", seed)
           .isEqualTo(first.hash());
     }
+  }
+
+  /** The farewell finds the buffers nearly full in the second of these worlds. */
+  @Test
+  void whoeverLeavesFirstSaysFarewell() {
+    for (long seed : new long[] {68, 69}) {
+      Outcome outcome = world(5).withSeed(seed).run(SimulatedGlooTest::compute);
+      assertThat(outcome.ends()).as("seed %d", seed).allMatch(end -> end.failure() == null);
+    }
+  }
+
+  /** Rank 2 announces its last receive to a rank that has left, whose message is on its way. */
+  @Test
+  void aMessageOnItsWayOutlivesItsSender() {
+    for (long seed = FIRST; seed < FIRST + 10; seed++) {
+      SimulatedHost[] hosts = new SimulatedHost[3];
+      Outcome outcome = world(3).withSeed(seed).run(group -> leaveFirst(group, hosts));
+      assertThat(outcome.ends()).as("seed %d", seed).allMatch(end -> end.failure() == null);
+    }
+  }
+
+  private static void leaveFirst(ProcessGroup group, SimulatedHost[] hosts) {
+    hosts[group.rank()] = SimulatedHost.current();
+    group.barrier();
+    SimulatedWorld.sleep(Duration.ofMillis(500));
+    if (group.rank() == 0) {
+      hosts[0].loseTo(hosts[2], true);
+      hosts[1].loseTo(hosts[2], true);
+      Time time = hosts[0].time();
+      Thread _ = time.start("healing", () -> heal(time, hosts));
+    } else {
+      SimulatedWorld.sleep(Duration.ofMillis(50));
+    }
+    group.barrier();
+  }
+
+  private static void heal(Time time, SimulatedHost[] hosts) {
+    time.park(hosts, Duration.ofMillis(200).toNanos());
+    hosts[1].loseTo(hosts[2], false);
+    time.park(hosts, Duration.ofMillis(1400).toNanos());
+    hosts[0].loseTo(hosts[2], false);
   }
 
   @ParameterizedTest

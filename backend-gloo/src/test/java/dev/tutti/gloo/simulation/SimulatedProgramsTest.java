@@ -49,6 +49,13 @@ class SimulatedProgramsTest {
     }
   }
 
+  /** The farewell finds the buffers nearly full. */
+  @ParameterizedTest
+  @EnumSource
+  void theLastBytesOfARankArrive(Trouble trouble) {
+    new SimulatedPrograms(new Subject(), trouble).run(5);
+  }
+
   @ParameterizedTest
   @EnumSource
   void randomProgramsGiveTheRightResults(Trouble trouble) {

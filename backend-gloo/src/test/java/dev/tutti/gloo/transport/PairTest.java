@@ -258,9 +258,16 @@ class PairTest extends RawPeerScripts {
     run(
         true,
         (transport, peer) -> {
-          transport.close();
+          FutureTask<Void> closing =
+              background(
+                  () -> {
+                    transport.close();
+                    return null;
+                  });
           assertThat(peer.receive()).isEqualTo(new Message(Header.FAREWELL, Header.CLEAN, 0, ""));
           peer.awaitEnd();
+          peer.die();
+          assertThat(closing.get()).isNull();
         });
     run(
         false,

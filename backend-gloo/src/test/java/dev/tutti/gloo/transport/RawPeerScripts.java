@@ -65,6 +65,8 @@ abstract class RawPeerScripts {
       try (Transport transport = transport(2, Duration.ofSeconds(100), false)) {
         joined.get();
         script.run(transport, peer);
+        // The transport's close would wait for it.
+        peer.close();
       }
     }
   }

@@ -5,6 +5,7 @@ import dev.tutti.Setting;
 import dev.tutti.Settings;
 import dev.tutti.cpu.memory.SharedHeap;
 import dev.tutti.cpu.wait.HostCores;
+import dev.tutti.spi.BackendContext;
 import dev.tutti.store.JobToken;
 import java.time.Duration;
 import java.util.List;
@@ -41,12 +42,7 @@ public final class RuntimeSettings {
           "expected a time longer than 0");
 
   /** The limit for closing a group. */
-  public static final Setting<Duration> CLOSE_TIMEOUT =
-      Setting.duration(
-          "TUTTI_CLOSE_TIMEOUT",
-          Duration.ofSeconds(5),
-          "longest time that close waits for pending operations and, where this rank serves the"
-              + " store, for the other ranks to leave");
+  public static final Setting<Duration> CLOSE_TIMEOUT = BackendContext.CLOSE_TIMEOUT;
 
   /** How long an answer may take while ranks find out why something failed. */
   public static final Setting<Duration> ANSWER_TIMEOUT =
