@@ -5,16 +5,20 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.tutti.ProcessGroup;
 import dev.tutti.Settings;
 import dev.tutti.Tensor;
+import dev.tutti.contracts.TestTier;
 import dev.tutti.fake.RankBody;
 import dev.tutti.fake.simulation.FaultPlan;
+import dev.tutti.fake.simulation.FaultPlan.Fault;
 import dev.tutti.fake.simulation.FaultPlan.Kind;
 import dev.tutti.fake.simulation.SimulatedHost;
 import dev.tutti.fake.simulation.SimulatedWorld;
 import dev.tutti.fake.simulation.SimulatedWorld.Outcome;
+import dev.tutti.fake.simulation.SimulatedWorld.RankEnd;
 import dev.tutti.gloo.GlooProvider;
 import dev.tutti.shared.Verdicts;
 import dev.tutti.spi.Time;
 import java.time.Duration;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.SplittableRandom;
@@ -24,6 +28,7 @@ import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.parallel.Isolated;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /**
@@ -32,13 +37,17 @@ import org.junit.jupiter.params.provider.ValueSource;
  */
 @Isolated("threads of other tests in shared locks would bring in real time")
 class SimulatedGlooTest {
-  private static final int SEEDS = Integer.getInteger("tutti.seeds", 4);
+  private static final int SEEDS = Integer.getInteger("tutti.seeds", TestTier.isFast() ? 16 : 100);
   private static final int FIRST = Integer.getInteger("tutti.firstSeed", 0);
+
+  /** How long a call of the store takes whose request was lost: the time for an answer. */
+  private static final Duration LOST_CALL = Duration.ofSeconds(5);
 
   /** How a rank that could not join names the one that kept it. */
   private static final Pattern NAMED =
       Pattern.compile(
-          "(?<=first failing rank )\\d+|(?<=rank )\\d+(?= did not (?:join|register|connect))");
+          "(?<=first failing rank )\\d+|(?<=rank )\\d+(?= did not (?:join|register|connect))"
+              + "|(?<=Rank )\\d+(?= had joined)");
 
   private static final RankBody STEPS =
       group -> {
@@ -138,6 +147,13 @@ class SimulatedGlooTest {
     }
   }
 
+  /** Seeds whose verdicts this test once misread. */
+  @ParameterizedTest
+  @CsvSource({"2, 167", "3, 167", "3, 304", "5, 304"})
+  void whatFailedOnceHolds(int size, long seed) {
+    check(seed, size);
+  }
+
   private static void check(long seed, int size) {
     SplittableRandom random = new SplittableRandom(seed);
     SimulatedWorld world =
@@ -146,7 +162,8 @@ class SimulatedGlooTest {
             .withTimeout(Duration.ofSeconds(4))
             .withFaults(FaultPlan.ofChannels(random, size, 2, Duration.ofSeconds(12)));
     Outcome outcome = world.run(STEPS);
-    Set<String> verdicts = Verdicts.of(outcome, text -> Verdicts.named(NAMED, text));
+    Set<String> verdicts =
+        Verdicts.of(able(outcome, world.plan()), text -> Verdicts.named(NAMED, text));
     assertThat(verdicts)
         .as("seed %d of %d ranks, %s: %s", seed, size, world.plan(), outcome.ends())
         .hasSizeLessThanOrEqualTo(1)
@@ -157,13 +174,33 @@ class SimulatedGlooTest {
   }
 
   /**
+   * Leaves out the ranks whose calls were lost on their way to the store where connections broke:
+   * each end of such a connection misses the other, and they cannot agree.
+   */
+  private static Outcome able(Outcome outcome, FaultPlan plan) {
+    if (!breaksConnections(plan)) {
+      return outcome;
+    }
+    List<RankEnd> able =
+        outcome.ends().stream()
+            .filter(end -> plan.faults().stream().noneMatch(fault -> cutsOff(fault, end)))
+            .toList();
+    return new Outcome(able, outcome.steps(), outcome.hash());
+  }
+
+  private static boolean cutsOff(Fault fault, RankEnd end) {
+    return fault.kind() == Kind.CUT_OFF
+        && fault.rank() == end.rank()
+        && fault.at().compareTo(end.after()) < 0
+        && end.after().compareTo(fault.at().plus(fault.length()).plus(LOST_CALL)) < 0;
+  }
+
+  /**
    * Returns the verdicts that are right: only a rank to which something happened is named, or
    * either end of a connection that broke.
    */
   private static Set<String> possible(FaultPlan plan, int size) {
-    boolean breaks =
-        plan.faults().stream()
-            .anyMatch(fault -> fault.kind() == Kind.RESET || fault.kind() == Kind.SEPARATE);
+    boolean breaks = breaksConnections(plan);
     Set<String> possible =
         IntStream.range(0, size)
             .filter(
@@ -173,5 +210,10 @@ class SimulatedGlooTest {
     possible.add("done");
     possible.add("nobody");
     return possible;
+  }
+
+  private static boolean breaksConnections(FaultPlan plan) {
+    return plan.faults().stream()
+        .anyMatch(fault -> fault.kind() == Kind.RESET || fault.kind() == Kind.SEPARATE);
   }
 }

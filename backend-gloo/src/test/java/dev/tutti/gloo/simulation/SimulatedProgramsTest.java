@@ -4,6 +4,7 @@ import dev.tutti.Capabilities;
 import dev.tutti.Capabilities.Feature;
 import dev.tutti.Settings;
 import dev.tutti.contracts.ContractSubject;
+import dev.tutti.contracts.TestTier;
 import dev.tutti.contracts.fuzz.SimulatedPrograms;
 import dev.tutti.contracts.fuzz.SimulatedPrograms.Trouble;
 import dev.tutti.fake.simulation.SimulatedHost;
@@ -21,7 +22,7 @@ import org.junit.jupiter.params.provider.EnumSource;
  */
 @Isolated("threads of other tests in shared locks would bring in real time")
 class SimulatedProgramsTest {
-  private static final int SEEDS = Integer.getInteger("tutti.seeds", 3);
+  private static final int SEEDS = Integer.getInteger("tutti.seeds", TestTier.isFast() ? 8 : 50);
   private static final int FIRST = Integer.getInteger("tutti.firstSeed", 0);
 
   /** Ranks of Gloo, each on the host of its thread. */
