@@ -120,17 +120,8 @@ final class BenchOptions {
 
   /** Validates the values and returns the sizes in bytes. */
   List<Long> sizes() {
-    if (minBytes < 1 || maxBytes < minBytes) {
-      throw new IllegalArgumentException(
-          "--min-bytes must be from 1 to --max-bytes, not "
-              + minBytes
-              + " while --max-bytes is "
-              + maxBytes);
-    }
+    List<Long> sizes = sizes(minBytes, maxBytes, stepFactor);
     requireRoom(maxBytes);
-    if (stepFactor < 2) {
-      throw new IllegalArgumentException("--step-factor must be at least 2, not " + stepFactor);
-    }
     if (iterations != null && iterations < 1) {
       throw new IllegalArgumentException("--iters must be at least 1, not " + iterations);
     }
@@ -138,11 +129,21 @@ final class BenchOptions {
       throw new IllegalArgumentException("--warmup must not be negative: " + warmup);
     }
     checkTimes();
-    return sizes(minBytes, maxBytes, stepFactor);
+    return sizes;
   }
 
-  /** Returns the sizes between two, each a multiple of the one before. */
+  /** Validates and returns the sizes between two, each a multiple of the one before. */
   static List<Long> sizes(long least, long most, int factor) {
+    if (least < 1 || most < least) {
+      throw new IllegalArgumentException(
+          "--min-bytes must be from 1 to --max-bytes, not "
+              + least
+              + " while --max-bytes is "
+              + most);
+    }
+    if (factor < 2) {
+      throw new IllegalArgumentException("--step-factor must be at least 2, not " + factor);
+    }
     List<Long> sizes = new ArrayList<>(List.of(least));
     while (sizes.getLast() <= most / factor) {
       sizes.add(sizes.getLast() * factor);

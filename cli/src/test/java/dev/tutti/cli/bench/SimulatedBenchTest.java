@@ -126,6 +126,11 @@ class SimulatedBenchTest {
         "--min-bytes=4 | --simulate needs --ranks and --network",
         "--ranks=2 --iters=4 | --simulate can be combined only with operations, sizes, types and"
             + " ranks; omit --iters",
+        "--ranks=2 --step-factor=1 | --step-factor must be at least 2, not 1",
+        "--ranks=2 --step-factor=0 | --step-factor must be at least 2, not 0",
+        "--ranks=2 --min-bytes=2K --max-bytes=1K | --min-bytes must be from 1 to --max-bytes, not"
+            + " 2048 while --max-bytes is 1024",
+        "--ranks=2 --min-bytes=0 | --min-bytes must be from 1 to --max-bytes, not 0",
         "--ranks=2 --backend=threaded | backend 'threaded' does not state the steps of allReduce",
       })
   void saysWhatIsWrong(String options, String message) {
