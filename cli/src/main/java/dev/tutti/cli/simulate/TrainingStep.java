@@ -28,16 +28,22 @@ public record TrainingStep(long gradients, long bucket, double compute) {
    * @param allReduce the seconds in which a number of bytes is reduced
    */
   public double seconds(LongToDoubleFunction allReduce) {
-    double backward = compute * BACKWARD;
-    double whole = allReduce.applyAsDouble(bucket);
+    long whole = gradients / bucket;
+    long rest = gradients % bucket;
     double free = 0;
-    for (long done = 0; done < gradients; ) {
-      long bytes = Math.min(bucket, gradients - done);
-      done += bytes;
-      double full = compute - backward * (gradients - done) / gradients;
-      double time = bytes == bucket ? whole : allReduce.applyAsDouble(bytes);
-      free = Math.max(free, full) + time;
+    if (whole > 0) {
+      double time = allReduce.applyAsDouble(bucket);
+      // They are full at equal distances, so all but the first wait, or none does.
+      free = Math.max(full(bucket) + whole * time, full(whole * bucket) + time);
+    }
+    if (rest > 0) {
+      free = Math.max(free, compute) + allReduce.applyAsDouble(rest);
     }
     return Math.max(free, compute);
+  }
+
+  /** Returns the seconds after which so many bytes of gradients are there. */
+  private double full(long bytes) {
+    return compute - compute * BACKWARD * (gradients - bytes) / gradients;
   }
 }

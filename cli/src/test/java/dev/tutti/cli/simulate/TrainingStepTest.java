@@ -33,6 +33,15 @@ class TrainingStepTest {
   }
 
   @Test
+  void bucketsMayBeAsManyAsBytes() {
+    long bytes = Long.MAX_VALUE;
+    assertThat(new TrainingStep(bytes, 1, 0.3).seconds(each -> 1)).isEqualTo(0.1 + bytes);
+    assertThat(new TrainingStep(bytes, bytes, 0.3).seconds(each -> 1))
+        .isEqualTo(1.3, within(1e-12));
+    assertThat(new TrainingStep(1, bytes, 0.3).seconds(each -> each)).isEqualTo(1.3, within(1e-12));
+  }
+
+  @Test
   void emptyBucketsAreRefused() {
     assertThatThrownBy(() -> new TrainingStep(100, 0, 1)).hasMessageContaining("at least 1 byte");
   }
