@@ -2,12 +2,14 @@ package dev.tutti.cli.simulate;
 
 import java.io.IOException;
 import java.io.Reader;
+import java.nio.charset.CharacterCodingException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Properties;
 import java.util.Set;
 import java.util.TreeSet;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Reads and writes a network as properties. Times are in microseconds, and rates in 10^9 bytes per
@@ -28,8 +30,24 @@ public final class NetworkFile {
           "spine.latency.us",
           "spine.oversubscription");
 
+  /** Among what is allowed, the longest time of any number of bytes is finite. */
+  private static final double MOST = 1e12;
+
+  private static final double LEAST_RATE = 1e-9;
+
   private final Properties properties;
   private final Path file;
+
+  /** Properties that refuse a key that occurs again. */
+  private static final class KeysOnce extends Properties {
+    @Override
+    public synchronized @Nullable Object put(Object key, Object value) {
+      if (containsKey(key)) {
+        throw new IllegalArgumentException(key + " occurs twice");
+      }
+      return super.put(key, value);
+    }
+  }
 
   private NetworkFile(Path file, Properties properties) {
     this.file = file;
@@ -43,9 +61,16 @@ public final class NetworkFile {
    * @throws IOException if the file cannot be read
    */
   public static Network read(Path file) throws IOException {
-    Properties properties = new Properties();
+    if (Files.isDirectory(file)) {
+      throw new IllegalArgumentException(file + " is a folder, not a network");
+    }
+    Properties properties = new KeysOnce();
     try (Reader reader = Files.newBufferedReader(file)) {
       properties.load(reader);
+    } catch (CharacterCodingException e) {
+      throw new IllegalArgumentException(file + " is not text in UTF-8", e);
+    } catch (IllegalArgumentException e) {
+      throw new IllegalArgumentException(file + ": " + e.getMessage(), e);
     }
     NetworkFile text = new NetworkFile(file, properties);
     text.requireKnownKeys();
@@ -116,16 +141,17 @@ public final class NetworkFile {
   }
 
   private double inverse(String key) {
-    double rate = number(key);
-    if (rate == 0) {
-      throw new IllegalArgumentException(file + ": " + key + " must not be 0");
+    double rate = parse(key);
+    if (!(rate >= LEAST_RATE)) {
+      throw new IllegalArgumentException(
+          file + ": " + key + " must be at least " + LEAST_RATE + ", not " + text(key));
     }
     return 1 / (rate * GIGA);
   }
 
   private int count(String key) {
-    double value = number(key);
-    if (value < 1 || value > Integer.MAX_VALUE || value != Math.rint(value)) {
+    double value = parse(key);
+    if (!(value >= 1) || value > Integer.MAX_VALUE || value != Math.rint(value)) {
       throw new IllegalArgumentException(
           file + ": " + key + " must be a whole number from 1, not " + text(key));
     }
@@ -133,18 +159,21 @@ public final class NetworkFile {
   }
 
   private double number(String key) {
-    double value;
+    double value = parse(key);
+    if (!(value >= 0 && value <= MOST)) {
+      throw new IllegalArgumentException(
+          file + ": " + key + " must be from 0 to " + MOST + ", not " + text(key));
+    }
+    return value;
+  }
+
+  private double parse(String key) {
     try {
-      value = Double.parseDouble(text(key));
+      return Double.parseDouble(text(key));
     } catch (NumberFormatException e) {
       throw new IllegalArgumentException(
           file + ": " + key + " must be a number, not '" + text(key) + "'", e);
     }
-    if (!(value >= 0)) {
-      throw new IllegalArgumentException(
-          file + ": " + key + " must be at least 0, not " + text(key));
-    }
-    return value;
   }
 
   private String text(String key) {

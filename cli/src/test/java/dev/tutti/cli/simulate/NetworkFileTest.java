@@ -7,6 +7,7 @@ import static org.assertj.core.api.Assertions.within;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -43,12 +44,36 @@ class NetworkFileTest {
     assertThatThrownBy(() -> read(text.replaceAll("nic.GBps=.*", "")))
         .hasMessageEndingWith("has no nic.GBps");
     assertThatThrownBy(() -> read(text.replaceAll("nic.GBps=.*", "nic.GBps=0")))
-        .hasMessageEndingWith("nic.GBps must not be 0");
+        .hasMessageEndingWith("nic.GBps must be at least 1.0E-9, not 0");
     assertThatThrownBy(() -> read(text.replaceAll("host.cores=.*", "host.cores=2.5")))
         .hasMessageEndingWith("host.cores must be a whole number from 1, not 2.5");
     assertThatThrownBy(() -> read(text.replaceAll("nic.latency.us=.*", "nic.latency.us=soon")))
         .hasMessageEndingWith("nic.latency.us must be a number, not 'soon'");
     assertThatThrownBy(() -> read(text.replaceAll("nic.latency.us=.*", "nic.latency.us=-1")))
-        .hasMessageEndingWith("nic.latency.us must be at least 0, not -1");
+        .hasMessageEndingWith("nic.latency.us must be from 0 to 1.0E12, not -1");
+    for (String value : List.of("NaN", "Infinity", "1e13", "-Infinity")) {
+      assertThatThrownBy(() -> read(text.replaceAll("(socket.each.us)=.*", "$1=" + value)))
+          .hasMessageEndingWith("socket.each.us must be from 0 to 1.0E12, not " + value);
+      assertThatThrownBy(() -> read(text.replaceAll("(host.ranks)=.*", "$1=" + value)))
+          .hasMessageEndingWith("host.ranks must be a whole number from 1, not " + value);
+    }
+    for (String value : List.of("NaN", "1e-10", "-1")) {
+      assertThatThrownBy(() -> read(text.replaceAll("(memory.rank.GBps)=.*", "$1=" + value)))
+          .hasMessageEndingWith("memory.rank.GBps must be at least 1.0E-9, not " + value);
+    }
+    assertThatThrownBy(() -> read(text + "nic.GBps=7\n"))
+        .hasMessageEndingWith("network: nic.GBps occurs twice");
+    assertThatThrownBy(() -> read(text.replace("nic.GBps=", "nic.GBps=\\u12")))
+        .hasMessageContaining("network: Malformed");
+  }
+
+  @Test
+  void namesWhatIsNoNetwork() throws IOException {
+    assertThatThrownBy(() -> NetworkFile.read(folder))
+        .hasMessageEndingWith(" is a folder, not a network");
+    Path binary = Files.write(folder.resolve("binary"), new byte[] {-1, -2});
+    assertThatThrownBy(() -> NetworkFile.read(binary))
+        .hasMessageEndingWith("binary is not text in UTF-8");
+    assertThatThrownBy(() -> read("")).hasMessageEndingWith("network has no host.ranks");
   }
 }
