@@ -28,7 +28,9 @@ public final class OptimizerOptions {
    */
   public OptimizerOptions withClipping(double newMaxNorm) {
     if (!(newMaxNorm > 0 && newMaxNorm < Double.POSITIVE_INFINITY)) {
-      throw new IllegalArgumentException("the largest norm must be positive, not " + newMaxNorm);
+      throw new IllegalArgumentException(
+          "the largest norm must be positive and finite, not %s; omit withClipping to clip nothing"
+              .formatted(newMaxNorm));
     }
     return new OptimizerOptions(newMaxNorm, scale, growth, backoff, interval);
   }
@@ -47,23 +49,28 @@ public final class OptimizerOptions {
    * gradient changes neither parameters nor state.
    *
    * @param first the scale at first, positive
-   * @param newGrowth the factor by which it grows, at least 1
+   * @param newGrowth the factor by which it grows, at least 1, finite
    * @param newBackoff the factor by which it shrinks after such a step, more than 0 and at most 1
    * @param newInterval the number of other steps in a row after which it grows, at least 1
    */
   public OptimizerOptions withLossScale(
       double first, double newGrowth, double newBackoff, int newInterval) {
-    if (!(first > 0
-        && first <= Float.MAX_VALUE
-        && newGrowth >= 1
-        && newBackoff > 0
-        && newBackoff <= 1
-        && newInterval >= 1)) {
-      throw new IllegalArgumentException(
-          "no loss scale of %s that grows by %s after %s steps and shrinks by %s"
-              .formatted(first, newGrowth, newInterval, newBackoff));
-    }
+    require(
+        first > 0 && first <= Float.MAX_VALUE, "be positive and at most 3.4e38 at first", first);
+    require(
+        newGrowth >= 1 && newGrowth <= Double.MAX_VALUE,
+        "grow by a finite factor of at least 1",
+        newGrowth);
+    require(
+        newBackoff > 0 && newBackoff <= 1, "shrink by a factor above 0 and up to 1", newBackoff);
+    require(newInterval >= 1, "grow after at least 1 step", newInterval);
     return new OptimizerOptions(maxNorm, first, newGrowth, newBackoff, newInterval);
+  }
+
+  private static void require(boolean isMet, String what, Object given) {
+    if (!isMet) {
+      throw new IllegalArgumentException("a loss scale must %s, not %s".formatted(what, given));
+    }
   }
 
   double maxNorm() {

@@ -371,13 +371,22 @@ class ShardedOptimizerTest {
   void optionsThatMakeNoSenseAreRefused() {
     OptimizerOptions plain = OptimizerOptions.DEFAULT;
     for (double norm : new double[] {0, -1, Double.NaN, Double.POSITIVE_INFINITY}) {
-      assertThatThrownBy(() -> plain.withClipping(norm)).hasMessageContaining("largest norm");
+      assertThatThrownBy(() -> plain.withClipping(norm))
+          .hasMessage(
+              "the largest norm must be positive and finite, not %s; omit withClipping to clip"
+                  + " nothing",
+              norm);
     }
-    assertThatThrownBy(() -> plain.withLossScale(0, 2, 0.5, 1)).hasMessageContaining("loss scale");
-    assertThatThrownBy(() -> plain.withLossScale(1, 0.5, 0.5, 1)).hasMessageContaining("0.5");
-    assertThatThrownBy(() -> plain.withLossScale(1, 2, 2, 1))
-        .hasMessageContaining("shrinks by 2.0");
-    assertThatThrownBy(() -> plain.withLossScale(1, 2, 0.5, 0)).hasMessageContaining("0 steps");
+    for (double bad : new double[] {0, -1, Double.NaN, Double.POSITIVE_INFINITY}) {
+      assertThatThrownBy(() -> plain.withLossScale(bad, 2, 0.5, 1))
+          .hasMessage("a loss scale must be positive and at most 3.4e38 at first, not %s", bad);
+      assertThatThrownBy(() -> plain.withLossScale(1, bad, 0.5, 1))
+          .hasMessage("a loss scale must grow by a finite factor of at least 1, not %s", bad);
+      assertThatThrownBy(() -> plain.withLossScale(1, 2, bad, 1))
+          .hasMessage("a loss scale must shrink by a factor above 0 and up to 1, not %s", bad);
+    }
+    assertThatThrownBy(() -> plain.withLossScale(1, 2, 0.5, 0))
+        .hasMessage("a loss scale must grow after at least 1 step, not 0");
   }
 
   @Test
