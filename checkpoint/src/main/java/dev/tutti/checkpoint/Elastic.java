@@ -60,6 +60,7 @@ public final class Elastic {
    *     lost rank
    */
   public static void run(ElasticOptions options, Program program) throws Exception {
+    Objects.requireNonNull(program, "program");
     run(ProcessGroup.init(options.group()), options, program);
   }
 
@@ -75,6 +76,7 @@ public final class Elastic {
    */
   public static void run(ProcessGroup group, ElasticOptions options, Program program)
       throws Exception {
+    Objects.requireNonNull(options, "options");
     Objects.requireNonNull(program, "program");
     ProcessGroup current = group;
     while (true) {

@@ -3,6 +3,7 @@ package dev.tutti.checkpoint;
 import dev.tutti.GroupOptions;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.Objects;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
@@ -47,6 +48,7 @@ public final class ElasticOptions {
    * @param options the options of {@code ProcessGroup.init}
    */
   public ElasticOptions withGroup(GroupOptions options) {
+    Objects.requireNonNull(options, "options");
     return new ElasticOptions(options, fewest, most, timeout, patience, folder, every);
   }
 
@@ -58,7 +60,9 @@ public final class ElasticOptions {
    */
   public ElasticOptions withSize(int newFewest, int newMost) {
     if (newFewest < 1 || newMost < newFewest) {
-      throw new IllegalArgumentException("not a range of sizes: " + newFewest + " to " + newMost);
+      throw new IllegalArgumentException(
+          "the least number of ranks must be from 1 to the largest, not %d to %d"
+              .formatted(newFewest, newMost));
     }
     return new ElasticOptions(group, newFewest, newMost, timeout, patience, folder, every);
   }
@@ -92,6 +96,7 @@ public final class ElasticOptions {
    * @param steps after how many steps the ranks save one, at least 1
    */
   public ElasticOptions withCheckpoints(Path newFolder, long steps) {
+    Objects.requireNonNull(newFolder, "newFolder");
     if (steps < 1) {
       throw new IllegalArgumentException("steps must be at least 1, not " + steps);
     }
