@@ -133,4 +133,29 @@ class SaveBesideTest {
           }
         });
   }
+
+  @Test
+  void aSaveWaitsForTheOneBeforeAndNoneFollowsClose() {
+    ThreadedWorld.run(
+        RANKS,
+        group -> {
+          Tensor host = Tensor.of(1f, 2f);
+          Contents model = Contents.of().copies("model", List.of("host"), List.of(host));
+          Checkpoints saved = Checkpoints.in(group, folder);
+          try (saved) {
+            Saving first = saved.saveBeside(1, model);
+            host.fill(3);
+            Saving _ = saved.saveBeside(2, model);
+            assertThat(first.isDone()).isTrue();
+            host.fill(4);
+            saved.load(1, model);
+            assertThat(host.toFloatArray()).containsExactly(1, 2);
+            saved.load(2, model);
+            assertThat(host.toFloatArray()).containsExactly(3, 3);
+          }
+          assertThatThrownBy(() -> saved.saveBeside(3, model))
+              .isInstanceOf(IllegalStateException.class)
+              .hasMessage("these checkpoints were closed");
+        });
+  }
 }
