@@ -102,10 +102,21 @@ class RunCommandTest {
   }
 
   @Test
-  void elasticJobsAreOnASingleNode() {
+  void elasticJobsAreElastic() {
     assertThat(planOf("true").isElastic()).isFalse();
-    assertThat(planOf("--elastic", "true").isElastic()).isTrue();
-    assertThat(planOf("--elastic", "--nnodes=2", "true")).isNull();
+    assertThat(planOf("--elastic", "--max-restarts=1", "true").isElastic()).isTrue();
+    assertThat(planOf("--elastic", "--max-restarts=1", "--standalone", "true").isElastic())
+        .isTrue();
+  }
+
+  @Test
+  void elasticJobsAreOnOneNodeAndNeedReplacements() {
+    assertRefused(
+        List.of("--elastic is for a single node, but --nnodes is 2"),
+        "--elastic", "--max-restarts=1", "--nnodes=2", "--", "true");
+    assertRefused(
+        List.of("as often as --max-restarts says, which must be at least 1"),
+        "--elastic", "--", "true");
   }
 
   @ParameterizedTest
