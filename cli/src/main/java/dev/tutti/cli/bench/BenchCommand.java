@@ -25,6 +25,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.Callable;
 import java.util.function.Consumer;
+import java.util.function.Predicate;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
@@ -113,8 +114,8 @@ public final class BenchCommand implements Callable<Integer> {
   @Override
   public Integer call() throws InterruptedException, IOException {
     Format chosen = format();
+    requireFittingOptions();
     if (simulation.simulate) {
-      requireNoOtherOptions();
       new SimulatedBench(
               simulation,
               options,
@@ -207,19 +208,26 @@ public final class BenchCommand implements Callable<Integer> {
         spec.root().name() + " " + arguments);
   }
 
-  /** Rejects options that do not apply beside {@code --simulate}. */
-  private void requireNoOtherOptions() {
-    String others =
-        spec.commandLine().getParseResult().matchedOptions().stream()
-            .map(each -> each.names()[0])
-            .filter(name -> !SimulateOptions.COMBINED.contains(name))
-            .sorted()
-            .collect(Collectors.joining(", "));
-    if (!others.isEmpty()) {
+  /** Rejects options that apply only with {@code --simulate}, or only without. */
+  private void requireFittingOptions() {
+    String others = given(name -> !SimulateOptions.COMBINED.contains(name));
+    if (simulation.simulate && !others.isEmpty()) {
       throw new IllegalArgumentException(
           "--simulate can be combined only with operations, sizes, types and ranks; omit "
               + others);
     }
+    String alone = given(SimulateOptions.ONLY::contains);
+    if (!simulation.simulate && !alone.isEmpty()) {
+      throw new IllegalArgumentException("give --simulate, or omit " + alone);
+    }
+  }
+
+  private String given(Predicate<String> which) {
+    return spec.commandLine().getParseResult().matchedOptions().stream()
+        .map(each -> each.names()[0])
+        .filter(which)
+        .sorted()
+        .collect(Collectors.joining(", "));
   }
 
   /**

@@ -17,6 +17,7 @@ import dev.tutti.spi.PlanRequest;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -124,6 +125,9 @@ public final class CalibrateCommand implements Callable<Integer> {
 
   @Override
   public Integer call() throws InterruptedException, IOException {
+    requireSeveral("--ranks", ranks);
+    requireSeveral("--check", checked);
+    requireWritable();
     List<Measured> all = new ArrayList<>();
     for (Medium medium : Medium.values()) {
       for (int count : ranks) {
@@ -156,6 +160,25 @@ public final class CalibrateCommand implements Callable<Integer> {
     compare(all, network);
     write(network, cores);
     return 0;
+  }
+
+  private static void requireSeveral(String option, List<Integer> counts) {
+    for (int count : counts) {
+      if (count < 2) {
+        throw new IllegalArgumentException(option + " must be at least 2, not " + count);
+      }
+    }
+  }
+
+  /** Opens the file before anything is measured, and leaves it as it is. */
+  private void requireWritable() throws IOException {
+    if (output != null) {
+      boolean exists = Files.exists(output);
+      Files.newOutputStream(output, StandardOpenOption.CREATE, StandardOpenOption.APPEND).close();
+      if (!exists) {
+        Files.delete(output);
+      }
+    }
   }
 
   private List<Measured> measure(Medium medium, int count) throws InterruptedException {

@@ -27,6 +27,10 @@ final class SimulateOptions {
           "--format",
           "--debug");
 
+  /** The names that mean nothing without a simulation. */
+  static final List<String> ONLY =
+      List.of("--network", "--ranks", "--gradients", "--bucket", "--compute");
+
   @Option(
       names = "--simulate",
       description =

@@ -12,12 +12,30 @@ import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 
 @Timeout(600)
 class CalibrateCommandTest {
   @TempDir private Path folder;
 
   private final TestTerminal terminal = new TestTerminal();
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "--ranks=2,1 | --ranks must be at least 2, not 1",
+        "--check=0 | --check must be at least 2, not 0",
+        "--max-bytes=512 | --min-bytes must be from 1 to --max-bytes, not 1024",
+        "--time=0 | --time must be at least 1 ms",
+        "--output=/none/network | no such file or directory: /none/network",
+        "--output=/ | /: Is a directory",
+      })
+  void refusesBeforeItMeasures(String option, String message) {
+    assertThat(terminal.tutti(System.getenv(), "calibrate", "--ranks=2", option)).isNotZero();
+    assertThat(terminal.err()).contains("tutti calibrate: ", message).doesNotContain("memory,");
+  }
 
   @Test
   void writesANetworkForSimulations() throws Exception {

@@ -139,6 +139,13 @@ class SimulatedBenchTest {
   }
 
   @Test
+  void optionsOfASimulationNeedIt() {
+    assertThat(terminal.tutti(Map.of(), "bench", "--ranks=2", "--network=" + file)).isEqualTo(2);
+    assertThat(terminal.err()).contains("give --simulate, or omit --network, --ranks");
+    assertThat(terminal.out()).isEmpty();
+  }
+
+  @Test
   void namesAFileThatIsNotThere() {
     file = folder.resolve("none");
     assertThat(simulate("--ranks=2")).isNotZero();
