@@ -113,10 +113,16 @@ class RunCommandTest {
   void elasticJobsAreOnOneNodeAndNeedReplacements() {
     assertRefused(
         List.of("--elastic is for a single node, but --nnodes is 2"),
-        "--elastic", "--max-restarts=1", "--nnodes=2", "--", "true");
+        "--elastic",
+        "--max-restarts=1",
+        "--nnodes=2",
+        "--",
+        "true");
     assertRefused(
         List.of("as often as --max-restarts says, which must be at least 1"),
-        "--elastic", "--", "true");
+        "--elastic",
+        "--",
+        "true");
   }
 
   @ParameterizedTest
