@@ -109,20 +109,16 @@ class RunCommandTest {
         .isTrue();
   }
 
-  @Test
-  void elasticJobsAreOnOneNodeAndNeedReplacements() {
-    assertRefused(
-        List.of("--elastic is for a single node, but --nnodes is 2"),
-        "--elastic",
-        "--max-restarts=1",
-        "--nnodes=2",
-        "--",
-        "true");
-    assertRefused(
-        List.of("as often as --max-restarts says, which must be at least 1"),
-        "--elastic",
-        "--",
-        "true");
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "--max-restarts=1 --nnodes=2 | --elastic is for a single node, but --nnodes is 2",
+        "--max-restarts=0 | --elastic replaces ranks as often as --max-restarts says, which must be"
+            + " at least 1",
+      })
+  void elasticJobsAreOnOneNodeAndReplaceRanks(String options, String message) {
+    assertRefused(List.of(message), ("--elastic " + options + " -- true").split(" "));
   }
 
   @ParameterizedTest
