@@ -9,6 +9,7 @@ import java.nio.channels.ClosedByInterruptException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.AccessDeniedException;
 import java.nio.file.FileSystemException;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -134,7 +135,7 @@ final class Agreement {
       try {
         return new TaskResult(message(DONE, task.run()), null);
       } catch (IOException | RuntimeException | Error e) {
-        String text = " on host " + hostName() + ": " + withRemedy(describe(e));
+        String text = " on host " + hostName() + ": " + describe(e);
         return new TaskResult(message(FAILED, text.getBytes(StandardCharsets.UTF_8)), e);
       }
     }
@@ -153,31 +154,37 @@ final class Agreement {
       case AccessDeniedException failed ->
           failed.getFile()
               + ": permission denied; let this user read and write there, or use another folder";
+      case NoSuchFileException failed ->
+          failed.getFile()
+              + ": it or its folder is missing; let nobody remove what a job uses, or use another"
+              + " folder";
       case FileSystemException failed -> {
         String reason = failed.getReason();
         yield failed.getFile()
             + ": "
-            + (reason == null ? failed.getClass().getSimpleName() : reason);
+            + withRemedy(
+                reason == null ? failed.getClass().getSimpleName() : reason,
+                "; mend that, or use another folder");
       }
       case ClosedByInterruptException failed ->
           "its thread was interrupted; call again when it is not";
       case CheckpointException failed -> String.valueOf(failed.getMessage());
       case IOException failed when failed.getMessage() != null ->
-          String.valueOf(failed.getMessage());
+          withRemedy(failed.getMessage(), "");
       case IllegalArgumentException failed when failed.getMessage() != null ->
           String.valueOf(failed.getMessage());
       default -> e.toString();
     };
   }
 
-  private static String withRemedy(String failure) {
+  private static String withRemedy(String failure, String other) {
     if (failure.endsWith("No space left on device") || failure.endsWith("Disk quota exceeded")) {
       return failure + "; free space there, or keep fewer checkpoints";
     }
     if (failure.endsWith("Read-only file system")) {
       return failure + "; choose a folder that can be written";
     }
-    return failure;
+    return failure + other;
   }
 
   static String hostName() {

@@ -268,6 +268,7 @@ public final class Checkpoints implements AutoCloseable {
       if (before != null) {
         throw before;
       }
+      owner.requireHeld();
       if (step < 0 || step > LAST_STEP) {
         throw new IllegalArgumentException(
             "the step must be from 0 to %d, not %d".formatted(LAST_STEP, step));

@@ -19,7 +19,7 @@ import java.util.regex.Pattern;
  * read when a checkpoint is saved, and changed when one is loaded.
  */
 public final class Contents {
-  private static final Pattern NAME = Pattern.compile("[A-Za-z0-9_][A-Za-z0-9_.-]*");
+  private static final Pattern NAME = Pattern.compile("[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}");
   private static final Contents NONE = new Contents(List.of());
 
   private final List<Section> sections;
@@ -129,8 +129,8 @@ public final class Contents {
   private Contents with(Section section) {
     if (!NAME.matcher(section.name()).matches()) {
       throw new IllegalArgumentException(
-          "a section's name must consist of letters, digits, '_', '.' and '-', and begin with none"
-              + " of the last two: '"
+          "a section's name must consist of at most 200 letters, digits, '_', '.' and '-', and"
+              + " begin with none of the last two: '"
               + section.name()
               + "'");
     }

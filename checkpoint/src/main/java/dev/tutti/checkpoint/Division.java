@@ -26,13 +26,22 @@ final class Division {
   /** A range of a divided tensor on one rank. */
   private record Range(String tensor, String whole, long numel, long first, long end, int rank) {}
 
-  /** Reads the descriptions of all ranks, in the order of ranks. */
-  Division(List<byte[]> descriptions) {
+  /**
+   * Reads the descriptions of all ranks.
+   *
+   * @param what what the ranks do, for the message
+   * @param descriptions the descriptions in the order of ranks
+   * @throws CheckpointException if a rank does something else
+   */
+  Division(String what, List<byte[]> descriptions) {
     for (byte[] description : descriptions) {
       try {
         ranks.add((Map<?, ?>) Json.read(ByteBuffer.wrap(description)));
       } catch (MalformedException e) {
-        throw new IllegalStateException("another rank's description is " + e.getMessage(), e);
+        throw new CheckpointException(
+            "%s failed: rank %d does not save; call the same methods on all ranks"
+                .formatted(what, ranks.size()),
+            e);
       }
     }
   }

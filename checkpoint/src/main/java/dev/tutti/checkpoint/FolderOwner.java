@@ -17,11 +17,12 @@ import java.nio.channels.FileChannel;
 import java.nio.channels.FileLock;
 import java.nio.channels.OverlappingFileLockException;
 import java.nio.charset.StandardCharsets;
-import java.nio.file.FileSystemException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.attribute.BasicFileAttributes;
 import java.time.Duration;
 import java.util.HexFormat;
+import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.Executor;
@@ -43,8 +44,15 @@ final class FolderOwner implements AutoCloseable {
   /** The folders that this process has locked, by their real paths. */
   private static final Set<Path> OWNED = ConcurrentHashMap.newKeySet();
 
-  /** The lock of this process: the real path of the folder, and the channel that holds it. */
-  private record Lock(Path folder, FileChannel channel) {}
+  /**
+   * The lock of this process.
+   *
+   * @param folder the real path of the folder
+   * @param file the file
+   * @param key what tells the file from one that replaces it
+   * @param channel holds the lock
+   */
+  private record Lock(Path folder, Path file, @Nullable Object key, FileChannel channel) {}
 
   /**
    * How long to wait for a process that holds the lock.
@@ -106,8 +114,9 @@ final class FolderOwner implements AutoCloseable {
 
   /** Creates a folder and those above it, so that a crash of the host does not lose them. */
   private static void createForced(Path folder) throws IOException {
-    if (Files.isRegularFile(folder)) {
-      throw new IOException(folder + " is a file, not a folder; choose another folder");
+    if (Files.exists(folder, NOFOLLOW_LINKS) && !Files.isDirectory(folder)) {
+      throw new IOException(
+          folder + " is a file or a link to none, not a folder; choose another folder");
     }
     if (!Files.isDirectory(folder)) {
       Path parent = folder.getParent();
@@ -145,23 +154,25 @@ final class FolderOwner implements AutoCloseable {
     if (!OWNED.add(real)) {
       throw new InUseException(root, self());
     }
+    Path file = root.resolve(".lock");
     try {
-      return new Lock(real, lockFile(root));
-    } catch (IOException | RuntimeException e) {
+      return lockFile(root, real, file);
+    } catch (InUseException | RuntimeException e) {
       OWNED.remove(real);
       throw e;
+    } catch (IOException e) {
+      OWNED.remove(real);
+      throw NioDisk.named(file, e);
     }
   }
 
-  private static FileChannel lockFile(Path root) throws IOException {
-    Path file = root.resolve(".lock");
-    FileChannel channel;
-    try {
-      // What a link leads to is not overwritten.
-      channel = FileChannel.open(file, CREATE, READ, WRITE, NOFOLLOW_LINKS);
-    } catch (IOException e) {
-      throw named(file, e);
-    }
+  private static @Nullable Object key(Path file) throws IOException {
+    return Files.readAttributes(file, BasicFileAttributes.class, NOFOLLOW_LINKS).fileKey();
+  }
+
+  private static Lock lockFile(Path root, Path real, Path file) throws IOException {
+    // What a link leads to is not overwritten.
+    FileChannel channel = FileChannel.open(file, CREATE, READ, WRITE, NOFOLLOW_LINKS);
     try {
       FileLock held;
       try {
@@ -172,13 +183,9 @@ final class FolderOwner implements AutoCloseable {
       if (held == null) {
         throw new InUseException(root, holder(channel));
       }
-      try {
-        channel.truncate(0);
-        channel.write(ByteBuffer.wrap(self().getBytes(StandardCharsets.UTF_8)), 0);
-      } catch (IOException e) {
-        throw named(file, e);
-      }
-      return channel;
+      channel.truncate(0);
+      channel.write(ByteBuffer.wrap(self().getBytes(StandardCharsets.UTF_8)), 0);
+      return new Lock(real, file, key(file), channel);
     } catch (IOException | RuntimeException e) {
       channel.close();
       throw e;
@@ -197,20 +204,8 @@ final class FolderOwner implements AutoCloseable {
 
   private static byte[] writeToken(Path root, String host) throws IOException {
     String token = HexFormat.of().toHexDigits(ThreadLocalRandom.current().nextLong());
-    Path file = root.resolve(CheckpointFolder.SEEN + token);
-    try {
-      Files.writeString(file, host);
-    } catch (IOException e) {
-      throw named(file, e);
-    }
+    Files.createFile(root.resolve(CheckpointFolder.SEEN + token));
     return (token + host).getBytes(StandardCharsets.UTF_8);
-  }
-
-  /** Returns the exception of a channel, which lacks its path, with the path. */
-  private static IOException named(Path file, IOException e) {
-    return e instanceof FileSystemException
-        ? e
-        : new FileSystemException(file.toString(), null, e.getMessage());
   }
 
   private static Path tokenFile(Path root, String token) {
@@ -233,6 +228,30 @@ final class FolderOwner implements AutoCloseable {
     } catch (IOException e) {
       throw new CheckpointException("cannot delete " + tokenFile(root, token), e);
     }
+  }
+
+  /**
+   * Checks on rank 0 that the folder is still the one that it locked, so that no other job uses it.
+   *
+   * @throws CheckpointException if the folder was removed or replaced
+   */
+  void requireHeld() {
+    if (lock == null) {
+      return;
+    }
+    IOException failure = null;
+    try {
+      if (Objects.equals(key(lock.file), lock.key)) {
+        return;
+      }
+    } catch (IOException e) {
+      failure = e;
+    }
+    throw new CheckpointException(
+        lock.file
+            + " was removed or replaced, so another job may use the folder; close these"
+            + " checkpoints, and open a folder",
+        failure);
   }
 
   @Override

@@ -79,14 +79,23 @@ final class LoadRun {
   }
 
   private void requireSaved(String what) {
-    agreement.onAll(
-        what,
-        () -> {
-          if (before != null) {
-            throw before;
-          }
-          return new byte[0];
-        });
+    List<byte[]> all =
+        agreement.onAll(
+            what,
+            () -> {
+              if (before != null) {
+                throw before;
+              }
+              return new byte[0];
+            });
+    for (int rank = 0; rank < all.size(); rank++) {
+      if (all.get(rank).length > 0) {
+        throw new CheckpointException(
+            "%s failed: rank %d does not load; call the same methods on all ranks"
+                .formatted(what, rank),
+            null);
+      }
+    }
   }
 
   private static byte[] bytes(long step) {

@@ -63,6 +63,7 @@ final class SaveRun {
   void run() {
     Division division =
         new Division(
+            what,
             agreement.onAll(
                 what,
                 () -> {

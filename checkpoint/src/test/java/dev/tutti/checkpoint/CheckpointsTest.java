@@ -484,7 +484,9 @@ class CheckpointsTest {
     assertThatThrownBy(() -> none.copies("m", List.of("a", "a"), List.of(one, one)))
         .hasMessage("section 'm' has two tensors named 'a'");
     assertThatThrownBy(() -> none.copies("../m", List.of("a"), List.of(one)))
-        .hasMessageContaining("must consist of letters");
+        .hasMessageContaining("must consist of at most 200 letters");
+    assertThatThrownBy(() -> none.value("m".repeat(201), () -> "", v -> {}))
+        .hasMessageContaining("must consist of at most 200 letters");
     assertThatThrownBy(() -> none.value("v", () -> "", v -> {}).value("v", () -> "", v -> {}))
         .hasMessage("there are two sections named 'v'");
     assertThatThrownBy(

@@ -8,6 +8,7 @@ import dev.tutti.DType;
 import dev.tutti.ForwardingProcessGroup;
 import dev.tutti.ProcessGroup;
 import dev.tutti.Tensor;
+import dev.tutti.checkpoint.disk.NioDisk;
 import dev.tutti.fake.ThreadedWorld;
 import dev.tutti.state.ShardedState;
 import dev.tutti.state.StatePart;
@@ -154,6 +155,56 @@ class TroubleTest {
   }
 
   @Test
+  void anInterruptWhileTheFolderIsOpenedFailsAllAndSpoilsNothing() {
+    ThreadedWorld.run(
+        2,
+        group -> {
+          if (group.rank() == 0) {
+            Thread.currentThread().interrupt();
+          }
+          Throwable failure = catchThrowable(() -> Checkpoints.in(group, folder));
+          assertThat(Thread.interrupted()).isEqualTo(group.rank() == 0);
+          assertThat(failure)
+              .isInstanceOf(CheckpointException.class)
+              .hasMessageStartingWith("opening the checkpoints in " + folder)
+              .hasMessageContaining(" failed: rank 0 on host ")
+              .hasMessageEndingWith("its thread was interrupted; call again when it is not");
+          Checkpoints.in(group, folder).close();
+        });
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {0, 1})
+  void ranksThatCallOtherMethodsEndAtOnce(int saver) {
+    List<Throwable> failures =
+        ThreadedWorld.call(
+            2,
+            group -> {
+              try (Checkpoints saved = Checkpoints.in(group, folder)) {
+                return catchThrowable(
+                    () -> {
+                      if (group.rank() == saver) {
+                        saved.save(1, model(filled(1))).await();
+                      } else {
+                        saved.loadLatest(model(filled(1)));
+                      }
+                    });
+              }
+            });
+    assertThat(failures.get(saver))
+        .isInstanceOf(CheckpointException.class)
+        .hasMessage(
+            "saving step 1 failed: rank %d does not save; call the same methods on all ranks",
+            1 - saver);
+    assertThat(failures.get(1 - saver))
+        .isInstanceOf(CheckpointException.class)
+        .hasMessage(
+            "loading the latest checkpoint failed: rank %d does not load; call the same methods on"
+                + " all ranks",
+            saver);
+  }
+
+  @Test
   void whatAKilledJobLeftIsSwept() throws IOException {
     Files.writeString(folder.resolve(".seen-0123456789abcdef"), "host");
     Files.createDirectories(folder.resolve(".saving-7-0123456789abcdef/x"));
@@ -285,8 +336,81 @@ class TroubleTest {
   void aFolderThatIsAFileIsNamed() throws IOException {
     Path file = Files.writeString(folder.resolve("file"), "text");
     for (Path opened : List.of(file, file.resolve("inner"))) {
-      assertFail(openFailures(opened), file + " is a file, not a folder; choose another folder");
+      assertFail(
+          openFailures(opened),
+          file + " is a file or a link to none, not a folder; choose another");
     }
+  }
+
+  @Test
+  void aLinkThatLeadsNowhereIsNamed() throws IOException {
+    Path link = Files.createSymbolicLink(folder.resolve("link"), folder.resolve("none"));
+    assertFail(
+        openFailures(link), link + " is a file or a link to none, not a folder; choose another");
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"", ".lock"})
+  void aFolderThatWasRemovedOrReplacedIsOpenedAgain(String removed) throws IOException {
+    Path root = folder.resolve("root");
+    ThreadedWorld.run(
+        2,
+        group -> {
+          try (Checkpoints saved = Checkpoints.in(group, root)) {
+            saved.save(1, model(filled(1))).await();
+            if (group.rank() == 0) {
+              new NioDisk().delete(root.resolve(removed));
+              Files.createDirectories(root);
+              Files.createFile(root.resolve(".lock"));
+            }
+            assertThatThrownBy(() -> saved.save(2, model(filled(2))).await())
+                .isInstanceOf(CheckpointException.class)
+                .hasMessageStartingWith("saving step 2 failed: rank 0 on host ")
+                .hasMessageEndingWith(
+                    root.resolve(".lock")
+                        + " was removed or replaced, so another job may use the folder; close these"
+                        + " checkpoints, and open a folder");
+          }
+          try (Checkpoints again = Checkpoints.in(group, root)) {
+            again.save(2, model(filled(2))).await();
+          }
+        });
+    assertThat(root.resolve("step-2")).isDirectory();
+  }
+
+  @Test
+  void whatIsRemovedInASaveIsNamed() throws IOException {
+    save(new FullDisk(false), 1);
+    assertFail(
+        ThreadedWorld.call(
+            2,
+            group -> {
+              FullDisk disk =
+                  new FullDisk(false) {
+                    @Override
+                    public Output create(Path file) throws IOException {
+                      return super.create(
+                          group.rank() == 0 ? file : folder.resolve("removed").resolve("model"));
+                    }
+                  };
+              try (Checkpoints saved = Checkpoints.in(group, folder, disk)) {
+                return catchThrowable(() -> saved.save(2, model(filled(2))).await());
+              }
+            }),
+        "saving step 2 failed: rank 1 on host ",
+        folder.resolve("removed/model")
+            + ": it or its folder is missing; let nobody remove what a job uses");
+    assertThat(names()).containsExactly(".lock", "step-1");
+  }
+
+  @Test
+  void aFileInThePlaceOfACheckpointIsNamed() throws IOException {
+    Files.createFile(folder.resolve("step-9"));
+    assertFail(
+        loadFailures(2, model(filled(1))),
+        "loading step 9 failed: ranks 0, 1 on host ",
+        folder.resolve("step-9/checkpoint.json")
+            + ": Not a directory; mend that, or use another folder");
   }
 
   @ParameterizedTest

@@ -7,7 +7,6 @@ import java.io.EOFException;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
-import java.nio.file.FileSystemException;
 import java.nio.file.Files;
 import java.nio.file.OpenOption;
 import java.nio.file.Path;
@@ -118,7 +117,7 @@ final class DirectFile implements Closeable {
       try {
         count = call.at(plain, bytes, at);
       } catch (IOException e) {
-        throw failed(e);
+        throw NioDisk.named(file, e);
       }
       if (count < 0) {
         throw new EOFException("%s ends at byte %d".formatted(file, at));
@@ -130,15 +129,8 @@ final class DirectFile implements Closeable {
     try {
       plain.force(true);
     } catch (IOException e) {
-      throw failed(e);
+      throw NioDisk.named(file, e);
     }
-  }
-
-  /** Returns the exception of a channel, which lacks its path, with the path. */
-  private IOException failed(IOException e) {
-    IOException named = new FileSystemException(file.toString(), null, e.getMessage());
-    named.initCause(e);
-    return named;
   }
 
   private boolean isAligned(long position, ByteBuffer bytes) {

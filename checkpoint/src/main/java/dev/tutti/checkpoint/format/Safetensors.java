@@ -97,7 +97,7 @@ public final class Safetensors {
     int length = Math.ceilDiv(LENGTH_BYTES + text.length, PAGE) * PAGE;
     if (length - LENGTH_BYTES > LONGEST_HEADER) {
       throw new IllegalArgumentException(
-          "a header of %d bytes is longer than readers accept: %d"
+          "a header of %d bytes is longer than readers accept: %d; divide the tensors among sections"
               .formatted(length, LONGEST_HEADER));
     }
     ByteBuffer header = ByteBuffer.allocate(length).order(ByteOrder.LITTLE_ENDIAN);
