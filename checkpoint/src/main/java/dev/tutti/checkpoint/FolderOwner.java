@@ -49,7 +49,7 @@ final class FolderOwner implements AutoCloseable {
    *
    * @param folder the real path of the folder
    * @param file the file
-   * @param key what tells the file from one that replaces it
+   * @param key what distinguishes the file from one that replaces it
    * @param channel holds the lock
    */
   private record Lock(Path folder, Path file, @Nullable Object key, FileChannel channel) {}
@@ -162,7 +162,7 @@ final class FolderOwner implements AutoCloseable {
       throw e;
     } catch (IOException e) {
       OWNED.remove(real);
-      throw NioDisk.named(file, e);
+      throw Disk.named(file, e);
     }
   }
 

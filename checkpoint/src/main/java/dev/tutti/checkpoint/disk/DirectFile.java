@@ -117,7 +117,7 @@ final class DirectFile implements Closeable {
       try {
         count = call.at(plain, bytes, at);
       } catch (IOException e) {
-        throw NioDisk.named(file, e);
+        throw Disk.named(file, e);
       }
       if (count < 0) {
         throw new EOFException("%s ends at byte %d".formatted(file, at));
@@ -129,7 +129,7 @@ final class DirectFile implements Closeable {
     try {
       plain.force(true);
     } catch (IOException e) {
-      throw NioDisk.named(file, e);
+      throw Disk.named(file, e);
     }
   }
 

@@ -4,6 +4,8 @@ import java.io.Closeable;
 import java.io.EOFException;
 import java.io.IOException;
 import java.nio.ByteBuffer;
+import java.nio.channels.ClosedByInterruptException;
+import java.nio.file.FileSystemException;
 import java.nio.file.Path;
 import java.util.List;
 
@@ -72,4 +74,19 @@ public interface Disk {
 
   /** Deletes a file, or a folder with all that is in it; follows no links. */
   void delete(Path path) throws IOException;
+
+  /**
+   * Returns an exception with the path of its file, which that of a channel lacks.
+   *
+   * @param file the file
+   * @param e the exception; that of an interrupt is returned as it is
+   */
+  static IOException named(Path file, IOException e) {
+    if (e instanceof FileSystemException || e instanceof ClosedByInterruptException) {
+      return e;
+    }
+    IOException named = new FileSystemException(file.toString(), null, e.getMessage());
+    named.initCause(e);
+    return named;
+  }
 }

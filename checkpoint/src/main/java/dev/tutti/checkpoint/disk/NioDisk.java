@@ -6,7 +6,6 @@ import static java.nio.file.StandardOpenOption.WRITE;
 
 import java.io.IOException;
 import java.nio.ByteBuffer;
-import java.nio.channels.ClosedByInterruptException;
 import java.nio.channels.FileChannel;
 import java.nio.file.DirectoryIteratorException;
 import java.nio.file.DirectoryStream;
@@ -22,21 +21,6 @@ import java.util.List;
 
 /** The file system of this host. */
 public final class NioDisk implements Disk {
-  /**
-   * Returns an exception with the path of its file, which that of a channel lacks.
-   *
-   * @param file the file
-   * @param e the exception; that of an interrupt is returned as it is
-   */
-  public static IOException named(Path file, IOException e) {
-    if (e instanceof FileSystemException || e instanceof ClosedByInterruptException) {
-      return e;
-    }
-    IOException named = new FileSystemException(file.toString(), null, e.getMessage());
-    named.initCause(e);
-    return named;
-  }
-
   @Override
   public void createFolder(Path folder) throws IOException {
     Files.createDirectory(folder);
