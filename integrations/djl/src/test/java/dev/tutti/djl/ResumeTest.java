@@ -22,11 +22,13 @@ import dev.tutti.ProcessGroup;
 import dev.tutti.Tensor;
 import dev.tutti.checkpoint.Checkpoints;
 import dev.tutti.checkpoint.Contents;
+import dev.tutti.gradients.ReducerOptions;
+import dev.tutti.gradients.optimizer.AdamW;
+import dev.tutti.gradients.optimizer.ShardedOptimizer;
 import dev.tutti.testing.World;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Map;
 import java.util.Optional;
 import java.util.Random;
 import java.util.stream.IntStream;
@@ -47,18 +49,20 @@ class ResumeTest {
    * Trains until a step on the first ranks, from the last checkpoint if there is one, and returns
    * the parameters on rank 0.
    */
-  private static List<float[]> train(ProcessGroup all, int ranks, int until, String name) {
+  private static List<float[]> train(
+      ProcessGroup all, boolean sharded, int ranks, int until, String name) {
     // A process can train one DJL model at a time, so threads will not do.
     long launcher = ProcessHandle.current().parent().orElseThrow().pid(); // the same on all ranks
-    Path folder = Path.of("target", "resume-" + launcher, name);
+    Path folder = Path.of("target", "resume-" + launcher, sharded + "-" + name);
     Optional<ProcessGroup> some = all.subgroup(IntStream.range(0, ranks).boxed().toList());
-    List<float[]> parameters = some.map(group -> train(group, until, folder)).orElse(List.of());
+    List<float[]> parameters =
+        some.map(group -> train(group, sharded, until, folder)).orElse(List.of());
     some.ifPresent(ProcessGroup::close);
     all.barrier();
     return parameters;
   }
 
-  private static List<float[]> train(ProcessGroup group, int until, Path saves) {
+  private static List<float[]> train(ProcessGroup group, boolean sharded, int until, Path saves) {
     DataParallelListener parallel = new DataParallelListener(group);
     DefaultTrainingConfig config =
         new DefaultTrainingConfig(Loss.l2Loss())
@@ -75,16 +79,20 @@ class ResumeTest {
           Checkpoints saved = Checkpoints.in(group, saves)) {
         trainer.initialize(new Shape(4, 5));
         parallel.start(trainer);
-        Map<String, Tensor> parameters = parallel.parameters();
-        Contents contents =
-            Contents.of()
-                .copies(
-                    "model", List.copyOf(parameters.keySet()), List.copyOf(parameters.values()));
+        List<String> names = List.copyOf(parallel.parameters().keySet());
+        List<Tensor> parameters = List.copyOf(parallel.parameters().values());
+        Contents contents = Contents.of().copies("model", names, parameters);
+        ShardedOptimizer optimizer = null;
+        if (sharded) {
+          optimizer =
+              new ShardedOptimizer(group, parameters, ReducerOptions.DEFAULT, new AdamW(0.01));
+          contents = contents.parts("optimizer", optimizer.state(names));
+        }
         long done = saved.loadLatest(contents).orElse(-1);
         if (done < 0) {
           // The first job begins with known values, and others must not.
           Random random = new Random(1);
-          parameters.values().forEach(each -> fill(each, random));
+          parameters.forEach(each -> fill(each, random));
           done = 0;
         }
         for (long step = done + 1; step <= until; step++) {
@@ -95,10 +103,17 @@ class ResumeTest {
             NDList out = trainer.forward(new NDList(input));
             collector.backward(trainer.getLoss().evaluate(new NDList(wanted), out));
           }
-          parallel.reduceGradients();
-          trainer.step();
+          if (optimizer == null) {
+            parallel.reduceGradients();
+            trainer.step();
+          } else {
+            step(model, names, optimizer);
+          }
         }
         saved.save(until, contents).await();
+        if (optimizer != null) {
+          optimizer.close();
+        }
         List<float[]> all = new ArrayList<>();
         model
             .getBlock()
@@ -107,6 +122,18 @@ class ResumeTest {
         return all;
       }
     }
+  }
+
+  /** Takes a step of an optimizer that is divided among the ranks, instead of DJL's. */
+  private static void step(Model model, List<String> names, ShardedOptimizer optimizer) {
+    for (int i = names.size() - 1; i >= 0; i--) {
+      NDArray gradient =
+          model.getBlock().getParameters().get(names.get(i)).getArray().getGradient();
+      optimizer.reducer().gradient(i).copyFrom(gradient.toFloatArray());
+      gradient.muli(0); // or else the next ones are added
+      optimizer.reducer().ready(i);
+    }
+    optimizer.step();
   }
 
   private static float[] floats(Random random, int count) {
@@ -123,13 +150,22 @@ class ResumeTest {
 
   @World(size = 4, backends = "gloo", processes = true, timeoutSeconds = 500)
   void theModelContinuesOnAnyNumberOfRanks(ProcessGroup all) {
-    List<float[]> undisturbed = train(all, 2, 4 * STEPS, "undisturbed");
-    train(all, 2, STEPS, "disturbed");
-    List<float[]> same = train(all, 2, 2 * STEPS, "disturbed");
-    train(all, 3, 3 * STEPS, "disturbed");
-    train(all, 4, 3 * STEPS + 1, "disturbed");
-    List<float[]> last = train(all, 1, 4 * STEPS, "disturbed");
-    List<float[]> half = train(all, 2, 2 * STEPS, "half");
+    continues(all, false);
+  }
+
+  @World(size = 4, backends = "gloo", processes = true, timeoutSeconds = 500)
+  void aShardedOptimizerContinuesOnAnyNumberOfRanks(ProcessGroup all) {
+    continues(all, true);
+  }
+
+  private static void continues(ProcessGroup all, boolean sharded) {
+    List<float[]> undisturbed = train(all, sharded, 2, 4 * STEPS, "undisturbed");
+    train(all, sharded, 2, STEPS, "disturbed");
+    List<float[]> same = train(all, sharded, 2, 2 * STEPS, "disturbed");
+    train(all, sharded, 3, 3 * STEPS, "disturbed");
+    train(all, sharded, 4, 3 * STEPS + 1, "disturbed");
+    List<float[]> last = train(all, sharded, 1, 4 * STEPS, "disturbed");
+    List<float[]> half = train(all, sharded, 2, 2 * STEPS, "half");
     if (all.rank() == 0) {
       assertThat(same).hasSize(4);
       for (int i = 0; i < same.size(); i++) {
