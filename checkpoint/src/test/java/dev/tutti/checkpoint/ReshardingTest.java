@@ -23,6 +23,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Random;
 import java.util.TreeMap;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -112,22 +113,26 @@ class ReshardingTest {
     }
   }
 
-  private List<Map<String, float[]>> train(
-      int ranks, Update update, boolean load, int steps, boolean save) {
+  /** Loads from a folder, trains, and saves to a folder, if there are any. */
+  private static List<Map<String, float[]>> train(
+      int ranks, Update update, @Nullable Path from, int steps, @Nullable Path to) {
     return ThreadedWorld.call(
         ranks,
         group -> {
-          try (Trainer trainer = new Trainer(group, update);
-              Checkpoints saved = Checkpoints.in(group, folder)) {
-            if (load) {
-              long step = saved.loadLatest(trainer.contents()).orElseThrow();
-              assertThat(trainer.optimizer.steps()).isEqualTo(step);
+          try (Trainer trainer = new Trainer(group, update)) {
+            if (from != null) {
+              try (Checkpoints saved = Checkpoints.in(group, from)) {
+                long step = saved.loadLatest(trainer.contents()).orElseThrow();
+                assertThat(trainer.optimizer.steps()).isEqualTo(step);
+              }
             }
             for (int i = 0; i < steps; i++) {
               trainer.step();
             }
-            if (save) {
-              saved.save(trainer.optimizer.steps(), trainer.contents()).await();
+            if (to != null) {
+              try (Checkpoints saved = Checkpoints.in(group, to)) {
+                saved.save(trainer.optimizer.steps(), trainer.contents()).await();
+              }
             }
             return trainer.everything();
           }
@@ -148,19 +153,22 @@ class ReshardingTest {
   @ParameterizedTest
   @EnumSource
   void asManyRanksContinueBitForBit(Update update) {
-    List<Map<String, float[]>> undisturbed = train(3, update, false, 2 * STEPS, false);
-    train(3, update, false, STEPS, true);
-    assertSame(train(3, update, true, STEPS, false), undisturbed);
+    List<Map<String, float[]>> undisturbed = train(3, update, null, 2 * STEPS, null);
+    train(3, update, null, STEPS, folder);
+    assertSame(train(3, update, folder, STEPS, null), undisturbed);
   }
 
   @ParameterizedTest
   @EnumSource
   void otherNumbersOfRanksHaveTheSameState(Update update) {
-    List<Map<String, float[]>> first = train(2, update, false, STEPS, true);
+    List<Map<String, float[]>> first = train(2, update, null, STEPS, folder);
     Map<Integer, List<Map<String, float[]>>> held = new TreeMap<>();
+    Path from = folder;
     for (int ranks : new int[] {3, 4, 1}) {
-      // Without a step, so all that is loaded is what was saved.
-      held.put(ranks, train(ranks, update, true, 0, false));
+      // Without a step, so all that is loaded is what was saved, by two ranks and then by others.
+      Path to = folder.resolve("of-" + ranks);
+      held.put(ranks, train(ranks, update, from, 0, to));
+      from = to;
       for (Map<String, float[]> rank : held.get(ranks)) {
         for (String name : NAMES) {
           assertThat(rank.get(name)).as(name).isEqualTo(first.getFirst().get(name));
@@ -175,11 +183,11 @@ class ReshardingTest {
         rank.forEach(
             (key, value) -> {
               if (key.contains("[")) {
-                int from = Integer.parseInt(key.replaceAll(".*\\[(\\d+):.*\\].*\\[.*", "$1"));
+                int start = Integer.parseInt(key.replaceAll(".*\\[(\\d+):.*\\].*\\[.*", "$1"));
                 float[] all = whole.get(key.replaceAll("\\[.*", ""));
                 assertThat(value)
                     .as(key)
-                    .isEqualTo(Arrays.copyOfRange(all, from, from + value.length));
+                    .isEqualTo(Arrays.copyOfRange(all, start, start + value.length));
               }
             });
       }
@@ -189,11 +197,11 @@ class ReshardingTest {
   @ParameterizedTest
   @EnumSource
   void otherNumbersOfRanksContinueTheCurve(Update update) {
-    List<Map<String, float[]>> undisturbed = train(2, update, false, 4 * STEPS, false);
-    train(2, update, false, STEPS, true);
-    train(3, update, true, STEPS, true);
-    train(4, update, true, STEPS, true);
-    Map<String, float[]> last = train(1, update, true, STEPS, false).getFirst();
+    List<Map<String, float[]>> undisturbed = train(2, update, null, 4 * STEPS, null);
+    train(2, update, null, STEPS, folder);
+    train(3, update, folder, STEPS, folder);
+    train(4, update, folder, STEPS, folder);
+    Map<String, float[]> last = train(1, update, folder, STEPS, null).getFirst();
     for (String name : NAMES) {
       assertThat(last.get(name))
           .as(name)
@@ -272,8 +280,8 @@ class ReshardingTest {
 
   @Test
   void stateThatTheProgramLacksIsNotDropped() {
-    train(2, Update.ADAM, false, 1, true);
-    assertThatThrownBy(() -> train(3, Update.PLAIN, true, 0, false))
+    train(2, Update.ADAM, null, 1, folder);
+    assertThatThrownBy(() -> train(3, Update.PLAIN, folder, 0, null))
         .hasStackTraceContaining(
             "the checkpoint has a tensor that no rank of the program has, 'exp_avg");
   }
