@@ -3,9 +3,11 @@ package dev.tutti.checkpoint.format;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import com.sun.management.ThreadMXBean;
 import dev.tutti.DType;
 import dev.tutti.checkpoint.format.Safetensors.Entry;
 import dev.tutti.contracts.TestTier;
+import java.lang.management.ManagementFactory;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
@@ -21,6 +23,9 @@ import org.junit.jupiter.params.provider.CsvSource;
 class SafetensorsTest {
   private static final int MUTATIONS =
       Integer.getInteger("tutti.fuzz", TestTier.isFast() ? 20_000 : 200_000);
+
+  /** The number of bytes of the data of {@link #ENTRIES}. */
+  private static final int DATA_BYTES = 42;
 
   private static final List<Entry> ENTRIES =
       List.of(
@@ -118,36 +123,42 @@ class SafetensorsTest {
   }
 
   /**
-   * Whatever a header says, what is read of it lies within the file, and nothing else is thrown.
+   * Whatever a header says, also of its length, what is read of it lies within the file, nothing
+   * else is thrown, and no more is allocated than a file of this length can need.
    */
   @Test
   void changedHeadersAreRefusedOrStayWithinTheFile() {
-    byte[] good =
-        StandardCharsets.UTF_8
-            .decode(
-                Safetensors.header(Safetensors.ordered(ENTRIES), Map.of("format", "pt"))
-                    .slice(8, 400))
-            .toString()
-            .trim()
-            .getBytes(StandardCharsets.UTF_8);
+    ByteBuffer header = Safetensors.header(Safetensors.ordered(ENTRIES), Map.of("format", "pt"));
+    byte[] good = Arrays.copyOf(header.array(), 400);
+    header.order(ByteOrder.LITTLE_ENDIAN).putLong(0, good.length - Safetensors.LENGTH_BYTES);
+    header.get(0, good, 0, Safetensors.LENGTH_BYTES);
+    ThreadMXBean memory = (ThreadMXBean) ManagementFactory.getThreadMXBean();
     Random random = new Random(Long.getLong("tutti.fuzzSeed", 1));
     int read = 0;
+    long most = 0;
     for (int i = 0; i < MUTATIONS; i++) {
       byte[] bad = changed(good, random);
-      long fileLength = Safetensors.LENGTH_BYTES + bad.length + 42L;
+      byte[] file = Arrays.copyOf(bad, Math.max(bad.length, Safetensors.LENGTH_BYTES) + DATA_BYTES);
+      long before = memory.getCurrentThreadAllocatedBytes();
       try {
-        long end = Safetensors.LENGTH_BYTES + (long) bad.length;
-        for (StoredTensor tensor : Safetensors.tensors(ByteBuffer.wrap(bad), fileLength)) {
+        int length =
+            Safetensors.headerLength(
+                ByteBuffer.wrap(file, 0, Safetensors.LENGTH_BYTES), file.length);
+        long end = Safetensors.LENGTH_BYTES + (long) length;
+        ByteBuffer json = ByteBuffer.wrap(file, Safetensors.LENGTH_BYTES, length);
+        for (StoredTensor tensor : Safetensors.tensors(json, file.length)) {
           assertThat(tensor.start()).isEqualTo(end);
           end += tensor.byteSize();
         }
-        assertThat(end).isEqualTo(fileLength);
+        assertThat(end).isEqualTo(file.length);
         read++;
       } catch (MalformedException e) {
         assertThat(e.getMessage()).isNotEmpty();
       }
+      most = Math.max(most, memory.getCurrentThreadAllocatedBytes() - before);
     }
     assertThat(read).isBetween(1, MUTATIONS / 2);
+    assertThat(most).isLessThan(1 << 20);
   }
 
   private static byte[] changed(byte[] good, Random random) {
