@@ -28,6 +28,7 @@ import picocli.CommandLine.Spec;
     commandListHeading = "%nCommands:%n")
 public final class CheckpointCommand implements Runnable {
   private static final String FOLDER = "The folder of the job's checkpoints.";
+  private static final String DELETED = "deleted since it was listed";
   private static final String STEP = "The step. Default: the latest.";
 
   @Spec private CommandSpec spec = CommandSpec.create();
@@ -61,7 +62,8 @@ public final class CheckpointCommand implements Runnable {
                 "step %d  %d ranks  %d tensors  %d bytes%n",
                 step, checkpoint.ranks(), checkpoint.tensors().size(), checkpoint.byteSize());
       } catch (IOException e) {
-        terminal.out().printf("step %d  %s%n", step, text(e));
+        String fault = isDeleted(folder, step) ? DELETED : text(e);
+        terminal.out().printf("step %d  %s%n", step, fault);
       }
     }
   }
@@ -73,6 +75,11 @@ public final class CheckpointCommand implements Runnable {
       terminal.out().println("no checkpoint in " + folder);
     }
     return steps;
+  }
+
+  /** Returns whether a checkpoint that was listed is no longer there, which is no fault of it. */
+  private static boolean isDeleted(Path folder, long step) throws IOException {
+    return !StoredCheckpoint.steps(folder).contains(step);
   }
 
   private static String text(IOException e) {
@@ -100,8 +107,9 @@ public final class CheckpointCommand implements Runnable {
         checkpoint.verify();
         terminal.out().printf("step %d: %d bytes are right%n", one, checkpoint.byteSize());
       } catch (IOException e) {
-        terminal.out().printf("step %d: %s%n", one, text(e));
-        damaged = 1;
+        boolean isDeleted = step == null && isDeleted(folder, one);
+        terminal.out().printf("step %d: %s%n", one, isDeleted ? DELETED : text(e));
+        damaged = isDeleted ? damaged : 1;
       }
     }
     return damaged;

@@ -1,6 +1,8 @@
 package dev.tutti.cli.checkpoint;
 
+import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.InstanceOfAssertFactories.STRING;
 
 import dev.tutti.DType;
 import dev.tutti.Tensor;
@@ -8,14 +10,19 @@ import dev.tutti.checkpoint.Checkpoints;
 import dev.tutti.checkpoint.Contents;
 import dev.tutti.cli.Main;
 import dev.tutti.cli.TestTerminal;
+import dev.tutti.cli.process.Terminal;
 import dev.tutti.fake.ThreadedWorld;
+import java.io.ByteArrayOutputStream;
 import java.io.IOException;
+import java.io.PrintStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Tests what the command checkpoint prints. */
 class CheckpointCommandTest {
@@ -92,6 +99,29 @@ class CheckpointCommandTest {
             "step 5: 8357 bytes are right");
     assertThat(lines.get(4)).startsWith("step 10: " + file + " is damaged: the CRC32C of its");
     assertThat(lines.get(5)).isEqualTo("step 5: 8357 bytes are right");
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"list", "verify"})
+  void whatAJobDeletesMeanwhileIsNotDamaged(String command) {
+    save();
+    ByteArrayOutputStream out =
+        new ByteArrayOutputStream() {
+          @Override
+          public void write(byte[] bytes, int offset, int length) {
+            super.write(bytes, offset, length);
+            if (toString(UTF_8).startsWith("step 5")) {
+              boolean _ =
+                  folder.resolve("step-10").toFile().renameTo(folder.resolve("gone").toFile());
+            }
+          }
+        };
+    Terminal deleting = terminal.terminal(new PrintStream(out, true, UTF_8));
+    assertThat(Main.execute(deleting, Map.of(), "checkpoint", command, folder.toString())).isZero();
+    assertThat(out.toString(UTF_8).lines())
+        .hasSize(2)
+        .last(STRING)
+        .matches("step 10:? +deleted since it was listed");
   }
 
   private void assertSays(int code, String line, String... args) {
