@@ -82,7 +82,9 @@ final class Division {
         Object other = ranks.get(rank).get(member);
         if (!String.valueOf(first).equals(String.valueOf(other))) {
           return Optional.of(
-              "rank %d saves the %s %s, but rank 0 %s".formatted(rank, member, other, first));
+              member.equals("copies")
+                  ? "rank %d saves other copies than rank 0".formatted(rank)
+                  : "rank %d saves the %s %s, but rank 0 %s".formatted(rank, member, other, first));
         }
       }
     }

@@ -18,6 +18,7 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.SortedMap;
 import java.util.TreeMap;
 import java.util.function.Supplier;
@@ -71,20 +72,26 @@ final class SaveRun {
                   copies.run();
                   return description;
                 }));
-    division
-        .problem()
-        .ifPresent(
-            problem -> {
-              throw new CheckpointException(
-                  "%s failed: %s; give all ranks the same contents; nothing was written to %s"
-                      .formatted(what, problem, folder.root()),
-                  null);
-            });
     Snapshot snapshot = source.get();
+    Optional<String> problem = division.problem();
+    if (problem.isPresent()) {
+      throw new CheckpointException(
+          "%s failed: %s%s; give all ranks the same contents; nothing was written to %s"
+              .formatted(what, problem.get(), difference(snapshot), folder.root()),
+          null);
+    }
     byte[] nonce = agreement.onFirst(what, this::begin);
     Path saving = folder.saving(step, ByteBuffer.wrap(nonce).getLong());
     List<byte[]> written = agreement.onAll(what, () -> write(saving, division, snapshot).encode());
     agreement.onFirst(what, () -> publish(saving, written, snapshot));
+  }
+
+  /** Compares the copies of all ranks, of which the division has digests. */
+  private String difference(Snapshot snapshot) {
+    return Shares.difference(
+            agreement.onAll(what, () -> Shares.list(snapshot.replicated().values())))
+        .map(text -> ": " + text)
+        .orElse("");
   }
 
   private byte[] begin() throws IOException {

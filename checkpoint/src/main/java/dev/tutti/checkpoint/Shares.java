@@ -6,8 +6,11 @@ import dev.tutti.checkpoint.format.Sha256;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collection;
 import java.util.Comparator;
 import java.util.List;
+import java.util.Optional;
+import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 
 /** The division of whole tensors among ranks, the same on all ranks. */
@@ -36,6 +39,50 @@ final class Shares {
               bytes[least] += tensors.get(i).byteSize();
             });
     return shares;
+  }
+
+  /** Returns a list of all tensors of sections, by which others find one that differs. */
+  static byte[] list(Collection<Copies> sections) {
+    return sections.stream()
+        .flatMap(
+            section -> IntStream.range(0, section.tensors().size()).mapToObj(i -> line(section, i)))
+        .collect(Collectors.joining("\n"))
+        .getBytes(StandardCharsets.UTF_8);
+  }
+
+  private static String line(Copies section, int i) {
+    Tensor tensor = section.tensors().get(i);
+    return "'%s' of section '%s' as %s%s"
+        .formatted(
+            section.tensorNames().get(i),
+            section.name(),
+            tensor.dtype().label(),
+            Arrays.toString(tensor.shape()));
+  }
+
+  /**
+   * Returns the first tensor that differs from that of rank 0, if there is one.
+   *
+   * @param lists the lists of all ranks, in the order of ranks
+   */
+  static Optional<String> difference(List<byte[]> lists) {
+    List<List<String>> ranks =
+        lists.stream()
+            .map(list -> new String(list, StandardCharsets.UTF_8).lines().toList())
+            .toList();
+    List<String> first = ranks.getFirst();
+    for (int rank = 1; rank < ranks.size(); rank++) {
+      List<String> other = ranks.get(rank);
+      for (int i = 0; i < Math.max(first.size(), other.size()); i++) {
+        String expected = i < first.size() ? first.get(i) : "no more";
+        String actual = i < other.size() ? other.get(i) : "no more";
+        if (!actual.equals(expected)) {
+          return Optional.of(
+              "rank %d saves %s where rank 0 saves %s".formatted(rank, actual, expected));
+        }
+      }
+    }
+    return Optional.empty();
   }
 
   /** Returns a text that differs if names, types or shapes do. */

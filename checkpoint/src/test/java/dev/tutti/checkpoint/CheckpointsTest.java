@@ -280,8 +280,21 @@ class CheckpointsTest {
   void ranksThatDisagreeSaveNothing() {
     assertAll(
         savingFailures(2, group -> model(filled(1, 2 + group.rank()), filled(1, 1))),
-        "rank 1 saves the copies",
-        "but rank 0");
+        "saving step 3 failed: rank 1 saves other copies than rank 0: rank 1 saves 'weight' of"
+            + " section 'model' as float32[3] where rank 0 saves 'weight' of section 'model' as"
+            + " float32[2]; give all ranks the same contents; nothing was written to "
+            + folder);
+    assertAll(
+        savingFailures(
+            3,
+            group ->
+                Contents.of()
+                    .copies(
+                        "model",
+                        List.of("a", "b").subList(0, 1 + (3 - group.rank()) / 2),
+                        List.of(filled(1, 1), filled(1, 1))
+                            .subList(0, 1 + (3 - group.rank()) / 2))),
+        "rank 2 saves no more where rank 0 saves 'b' of section 'model' as float32[1]; give");
     assertAll(
         savingFailures(
             2, group -> Contents.of().value(group.rank() == 0 ? "a" : "b", () -> "", v -> {})),
@@ -550,7 +563,7 @@ class CheckpointsTest {
     assertThat(failures.get(1).getFirst())
         .isEqualTo(failures.get(0).getLast())
         .startsWith("saving step 2 failed: rank 1 on host")
-        .contains("saving step 1 failed: rank 1 saves the copies");
+        .contains("saving step 1 failed: rank 1 saves other copies");
   }
 
   @Test
