@@ -3,9 +3,11 @@ package dev.tutti.cli.status;
 import static java.nio.charset.StandardCharsets.ISO_8859_1;
 import static java.nio.charset.StandardCharsets.UTF_8;
 
+import dev.tutti.RendezvousException;
 import dev.tutti.Setting;
 import dev.tutti.Settings;
 import dev.tutti.cli.store.StoreAddress;
+import dev.tutti.runtime.launch.LaunchEnvironments;
 import dev.tutti.runtime.settings.RuntimeSettings;
 import dev.tutti.spi.PeerLateException;
 import dev.tutti.store.JobToken;
@@ -19,14 +21,19 @@ import java.nio.file.attribute.UserPrincipal;
 import java.time.LocalDateTime;
 import java.time.ZoneId;
 import java.time.format.DateTimeFormatter;
+import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Set;
 import java.util.SortedMap;
 import java.util.SortedSet;
 import java.util.TreeMap;
 import java.util.TreeSet;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
@@ -34,15 +41,15 @@ import java.util.stream.Stream;
 final class LocalJobs {
   private static final Path PROCESSES = Path.of("/proc");
 
-  /** The settings of a rank that say where its store is and how to be admitted. */
+  private static final Pattern PARENT = Pattern.compile("(?m)^PPid:\\s*(\\d+)");
+
+  /** The settings that say where a store is, which launchers have other names for. */
+  private static final List<String> PLACE =
+      List.of(RuntimeSettings.MASTER_ADDR.name(), RuntimeSettings.MASTER_PORT.name());
+
+  /** The settings of a rank that say of what kind its store is and how to be admitted. */
   private static final Set<String> ACCESS =
-      Stream.concat(
-              TlsSettings.all().stream(),
-              Stream.of(
-                  RuntimeSettings.STORE,
-                  RuntimeSettings.MASTER_ADDR,
-                  RuntimeSettings.MASTER_PORT,
-                  JobToken.SETTING))
+      Stream.concat(TlsSettings.all().stream(), Stream.of(RuntimeSettings.STORE, JobToken.SETTING))
           .map(Setting::name)
           .collect(Collectors.toUnmodifiableSet());
 
@@ -69,6 +76,20 @@ final class LocalJobs {
   }
 
   /**
+   * A rank on this host.
+   *
+   * @param process its folder
+   * @param access the settings of it that say how to reach its store
+   * @param rank the rank
+   * @param size the number of ranks
+   */
+  private record LocalRank(Path process, Settings access, int rank, String size) {
+    String url() {
+      return StoreAddress.ofEnvironment(access);
+    }
+  }
+
+  /**
    * Returns each job by the URL of its store. Empty if the system does not show the environment of
    * processes.
    *
@@ -89,37 +110,83 @@ final class LocalJobs {
     SortedMap<String, LocalJob> found = new TreeMap<>();
     try (DirectoryStream<Path> all = Files.newDirectoryStream(processes, "[0-9]*")) {
       UserPrincipal user = Files.getOwner(own);
+      List<LocalRank> ranks = new ArrayList<>();
       for (Path process : all) {
-        Map<String, String> environment = environment(process, user);
-        String rank = environment.getOrDefault(RuntimeSettings.RANK.name(), "").strip();
-        String size = environment.get(RuntimeSettings.WORLD_SIZE.name());
-        if (rank.matches("[0-9]{1,9}")
-            && size != null
-            && environment.containsKey(RuntimeSettings.MASTER_PORT.name())) {
-          environment.keySet().retainAll(ACCESS);
-          Settings settings = Settings.ofEnvironment(environment);
-          found
-              .computeIfAbsent(
-                  StoreAddress.ofEnvironment(settings),
-                  _ ->
-                      new LocalJob(
-                          settings,
-                          new TreeSet<>(),
-                          size.strip()
-                              + ", "
-                              + program(process)
-                              + ", user "
-                              + user
-                              + since(process)))
-              .ranks()
-              .add(Integer.valueOf(rank));
-        }
+        rank(process, environment(process, user)).ifPresent(ranks::add);
+      }
+      Set<Path> launchers = launchers(ranks, own.toRealPath());
+      ranks.removeIf(rank -> launchers.contains(rank.process));
+      for (LocalRank rank : ranks) {
+        found
+            .computeIfAbsent(
+                rank.url(),
+                _ -> new LocalJob(rank.access, new TreeSet<>(), describe(rank, user.toString())))
+            .ranks()
+            .add(rank.rank);
       }
     } catch (IOException | DirectoryIteratorException e) {
       // The files do not exist, or no longer do.
       return found;
     }
     return found;
+  }
+
+  /** Reads an environment as the runtime of a rank does; empty if it is none of a rank. */
+  private static Optional<LocalRank> rank(Path process, Map<String, String> environment) {
+    Settings complete;
+    try {
+      complete = LaunchEnvironments.complete(Settings.ofEnvironment(environment));
+    } catch (RendezvousException e) {
+      // Variables of several launchers that contradict each other, or only a part of one's.
+      return Optional.empty();
+    }
+    String rank = complete.text(RuntimeSettings.RANK.name()).orElse("").strip();
+    String size = complete.text(RuntimeSettings.WORLD_SIZE.name()).orElse("").strip();
+    Map<String, String> access = new HashMap<>(environment);
+    access.keySet().retainAll(ACCESS);
+    for (String name : PLACE) {
+      complete.text(name).ifPresent(value -> access.put(name, value));
+    }
+    return rank.matches("[0-9]{1,9}")
+            && !size.isEmpty()
+            && access.containsKey(RuntimeSettings.MASTER_PORT.name())
+        ? Optional.of(
+            new LocalRank(process, Settings.ofEnvironment(access), Integer.parseInt(rank), size))
+        : Optional.empty();
+  }
+
+  /**
+   * Returns the processes that only look like ranks, since their environment is that of a rank:
+   * this process, and those that started it or the ranks of another job, such as a shell under
+   * srun.
+   */
+  private static Set<Path> launchers(List<LocalRank> ranks, Path self) {
+    Set<Path> all = new HashSet<>(Set.of(self));
+    addParents(self, all);
+    for (LocalRank rank : ranks) {
+      Set<Path> parents = new HashSet<>();
+      addParents(rank.process, parents);
+      ranks.stream()
+          .filter(other -> parents.contains(other.process) && !other.url().equals(rank.url()))
+          .forEach(other -> all.add(other.process));
+    }
+    return all;
+  }
+
+  private static void addParents(Path process, Set<Path> all) {
+    try {
+      Matcher parent = PARENT.matcher(Files.readString(process.resolve("status"), ISO_8859_1));
+      if (parent.find() && all.add(process.resolveSibling(parent.group(1)))) {
+        addParents(process.resolveSibling(parent.group(1)), all);
+      }
+    } catch (IOException e) {
+      // The process has ended.
+      return;
+    }
+  }
+
+  private static String describe(LocalRank rank, String user) {
+    return rank.size + ", " + program(rank.process) + ", user " + user + since(rank.process);
   }
 
   /** Returns the name of a process's program, with the main class or jar of a Java program. */

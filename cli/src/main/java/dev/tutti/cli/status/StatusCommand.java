@@ -1,5 +1,6 @@
 package dev.tutti.cli.status;
 
+import dev.tutti.RendezvousException;
 import dev.tutti.Settings;
 import dev.tutti.Store;
 import dev.tutti.StoreConnectionException;
@@ -12,6 +13,7 @@ import dev.tutti.cli.store.StoreAddress;
 import dev.tutti.runtime.debug.PageAccess;
 import dev.tutti.runtime.debug.PageServer;
 import dev.tutti.runtime.failure.JobVerdict.State;
+import dev.tutti.runtime.launch.LaunchEnvironments;
 import dev.tutti.runtime.settings.RuntimeSettings;
 import dev.tutti.runtime.status.StatusQuery;
 import dev.tutti.runtime.view.JobView;
@@ -62,7 +64,7 @@ public final class StatusCommand implements Callable<Integer> {
       paramLabel = "URL",
       description =
           "URL of the job's store, such as tcp://host:29500. Default: the store of this user's"
-              + " ranks on this host, else from TUTTI_STORE, MASTER_ADDR and MASTER_PORT.")
+              + " ranks on this host, else from this environment, as a rank would take it.")
   private @Nullable String at;
 
   @Option(
@@ -202,9 +204,12 @@ public final class StatusCommand implements Callable<Integer> {
       if (place.isGuess()) {
         throw new LaunchException(
             1,
-            ("no ranks of user %s found on this host; run this as the user of the ranks, or name"
-                    + " their store with --at (%s)")
-                .formatted(System.getProperty("user.name"), e.getMessage()),
+            ("no ranks of user %s found on this host (%s); look for them where they are, as their"
+                    + " user, by '%s', or name their store with --at tcp://HOST:PORT")
+                .formatted(
+                    System.getProperty("user.name"),
+                    e.getMessage(),
+                    LaunchEnvironments.onTheirHost(settings, "tutti status")),
             e);
       }
       throw e;
@@ -239,7 +244,16 @@ public final class StatusCommand implements Callable<Integer> {
       return new Place(only.getKey(), only.getValue().settings(), false);
     }
     boolean isGuess = settings.text(RuntimeSettings.MASTER_ADDR.name()).isEmpty();
-    return new Place(StoreAddress.ofEnvironment(settings), settings, isGuess);
+    return new Place(StoreAddress.ofEnvironment(completed()), settings, isGuess);
+  }
+
+  /** Returns the settings, with the place of the store as the launcher of this process has it. */
+  private Settings completed() {
+    try {
+      return LaunchEnvironments.complete(settings);
+    } catch (RendezvousException e) {
+      return settings;
+    }
   }
 
   private JobView print(StatusQuery query) {

@@ -3,7 +3,6 @@ package dev.tutti.cli.status;
 import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
-import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import dev.tutti.GroupOptions;
 import dev.tutti.ProcessGroup;
@@ -46,6 +45,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import picocli.CommandLine;
 
@@ -308,35 +308,36 @@ class StatusCommandTest {
     }
   }
 
-  @Test
-  void saysThatThereIsNoJobOnThisHost() {
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "MASTER_PORT=1 | tcp://127.0.0.1:1 | ssh HOST tutti status",
+        "KUBERNETES_SERVICE_HOST=10.0.0.1 MASTER_PORT=1 | tcp://127.0.0.1:1 |"
+            + " kubectl exec POD -- tutti status",
+        "SLURM_JOB_ID=42 SLURM_JOB_NODELIST=tux[3-7] MASTER_PORT=1 | tcp://127.0.0.1:1 |"
+            + " srun --jobid=42 --overlap -N 1 -n 1 -w tux3 tutti status",
+        "SLURM_JOB_ID=42 SLURM_STEP_ID=0 SLURM_PROCID=0 SLURM_NTASKS=2"
+            + " SLURM_JOB_NODELIST=127.0.0.1 | tcp://127.0.0.1:24479 |"
+            + " srun --jobid=42 --overlap -N 1 -n 1 -w 127.0.0.1 tutti status"
+      })
+  void saysWhereToLookForRanksThatAreNotOnThisHost(String given, String store, String how) {
+    Map<String, String> environment = new HashMap<>();
+    for (String each : given.split(" ")) {
+      environment.put(each.split("=")[0], each.split("=")[1]);
+    }
     StatusCommand command =
         new StatusCommand(
-            new TestTerminal().terminal(),
-            Settings.ofEnvironment(Map.of("MASTER_PORT", "1")),
-            TreeMap::new);
+            new TestTerminal().terminal(), Settings.ofEnvironment(environment), TreeMap::new);
     assertThatThrownBy(command::call)
         .isInstanceOf(LaunchException.class)
         .hasMessageStartingWith(
-            "no ranks of user "
-                + System.getProperty("user.name")
-                + " found on this host; run this as the user of the ranks, or name their store"
-                + " with --at (no store ");
-  }
-
-  @Test
-  void jobsOfThisHostAreFoundByTheEnvironmentOfTheirRanks() throws Exception {
-    Path process = Files.createDirectory(folder.resolve("17"));
-    Files.writeString(
-        process.resolve("environ"),
-        "RANK=0\0WORLD_SIZE=2\0MASTER_ADDR=h1\0MASTER_PORT=4711\0TUTTI_TOKEN=0123456789abcdef\0");
-    Files.writeString(
-        Files.createDirectory(folder.resolve("18")).resolve("environ"), "MASTER_PORT=1\0HOME=/\0");
-    Files.createDirectory(folder.resolve("19"));
-    assertThat(LocalJobs.find(folder, folder)).containsOnlyKeys("tcp://h1:4711");
-    assertThat(LocalJobs.find(folder, folder).get("tcp://h1:4711").settings().text("TUTTI_TOKEN"))
-        .contains("0123456789abcdef");
-    assertThat(LocalJobs.find(folder.resolve("none"), folder)).isEmpty();
+            "no ranks of user " + System.getProperty("user.name") + " found on this host (")
+        .hasMessageContaining(store.substring("tcp://".length()))
+        .hasMessageEndingWith(
+            "; look for them where they are, as their user, by '"
+                + how
+                + "', or name their store with --at tcp://HOST:PORT");
   }
 
   /** Writes what the system shows of a rank's process. */
@@ -380,35 +381,6 @@ class StatusCommandTest {
       new CommandLine(command).parseArgs("--at", "tcp://127.0.0.1:" + guarded.port());
       assertThatThrownBy(command::call).hasMessageStartingWith("no rank has joined at tcp://");
     }
-  }
-
-  @Test
-  void onlyAccessToTheStoreIsTakenFromARank() throws Exception {
-    Files.writeString(
-        Files.createDirectory(folder.resolve("17")).resolve("environ"),
-        "RANK=0\0WORLD_SIZE=2\0MASTER_ADDR=h1\0MASTER_PORT=4711\0TUTTI_TLS=true\0"
-            + "GLOO_DEVICE_TRANSPORT_TCP_TLS_CA_FILE=/ca.pem\0TUTTI_AERON_DIR=/dev/shm/mine\0"
-            + "TUTTI_STORE=aeron\0");
-    assertThat(LocalJobs.find(folder, folder).get("aeron://h1:4711").settings().names())
-        .containsExactlyInAnyOrder(
-            "MASTER_ADDR",
-            "MASTER_PORT",
-            "TUTTI_STORE",
-            "TUTTI_TLS",
-            "GLOO_DEVICE_TRANSPORT_TCP_TLS_CA_FILE");
-  }
-
-  @Test
-  void processesOfOtherUsersAreNotTrusted() throws Exception {
-    Path process = Files.createDirectory(folder.resolve("17"));
-    Files.writeString(
-        process.resolve("environ"), "RANK=0\0WORLD_SIZE=2\0MASTER_ADDR=h1\0MASTER_PORT=4711\0");
-    Path own = Files.createDirectory(folder.resolve("self"));
-    assumeTrue((int) Files.getAttribute(own, "unix:uid") == 0, "needs root");
-    Files.setAttribute(process, "unix:uid", 65534);
-    assertThat(LocalJobs.find(folder, own)).isEmpty();
-    Files.setAttribute(own, "unix:uid", 65534);
-    assertThat(LocalJobs.find(folder, own)).containsOnlyKeys("tcp://h1:4711");
   }
 
   @ParameterizedTest

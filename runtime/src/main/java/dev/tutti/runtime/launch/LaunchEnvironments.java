@@ -100,6 +100,24 @@ public final class LaunchEnvironments {
     return Launch.text(seen);
   }
 
+  /**
+   * Returns how to run a command on a host of ranks that are not on this one, for messages.
+   *
+   * @param settings the settings of this process, which is not a rank
+   */
+  public static String onTheirHost(Settings settings, String command) {
+    Variables variables = SLURM.variables(settings);
+    Optional<String> job = variables.first("SLURM_JOB_ID", "SLURM_JOBID");
+    String how =
+        job.isPresent()
+            ? "srun --jobid=%s --overlap -N 1 -n 1 -w %s"
+                .formatted(job.get(), Slurm.firstHost(variables).orElse("HOST"))
+            : variables.text("KUBERNETES_SERVICE_HOST").isPresent()
+                ? "kubectl exec POD --"
+                : "ssh HOST";
+    return how + " " + command;
+  }
+
   private static Optional<Launch> readWhole(Launcher environment, Variables variables) {
     try {
       return environment.reader().apply(variables);
