@@ -1,92 +1,110 @@
 package dev.tutti.cli.trace;
 
 import dev.tutti.runtime.record.JsonWriter;
-import dev.tutti.runtime.view.JobRecords;
 import dev.tutti.runtime.view.JobView;
 import dev.tutti.runtime.view.Pause;
 import dev.tutti.runtime.view.RankOperation;
 import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.SortedMap;
+import java.util.TreeMap;
 
 /**
  * The operations of all ranks as trace events in the format of Perfetto and browsers, with a
- * process for each rank and a row for each group.
+ * process for each rank and a row for each group. Operations that overlap are in rows of their own,
+ * because Perfetto drops events of a row that overlap without nesting.
  */
 final class PerfettoEvents {
   private final JobView job;
-  private final JobRecords records;
   private final List<Object> events = new ArrayList<>();
+
+  /** An operation or a pause, by the clock of its rank. */
+  private record Slice(String name, String kind, long start, long nanos, Map<String, Object> args) {
+    long end() {
+      return start + nanos;
+    }
+  }
 
   private PerfettoEvents(JobView job) {
     this.job = job;
-    this.records = job.records();
   }
 
   static String write(JobView job) {
     PerfettoEvents all = new PerfettoEvents(job);
     job.records().operations().forEach(all::add);
-    job.records().pauses().forEach(all::add);
-    Map<String, Object> map = new LinkedHashMap<>();
-    map.put("displayTimeUnit", "ns");
-    map.put("traceEvents", all.events);
-    return JsonWriter.write(map);
+    return JsonWriter.write(Map.of("displayTimeUnit", "ns", "traceEvents", all.events));
   }
 
   private void add(int rank, List<RankOperation> calls) {
     name("process_name", rank, 0, "rank " + rank);
-    for (String group : records.groups().keySet()) {
-      long row = row(group, false);
-      name("thread_name", rank, row, "group " + group + " collectives");
-      name("thread_name", rank, row + 1, "group " + group + " messages");
-    }
-    name("thread_name", rank, pauseRow(), "pauses");
+    SortedMap<String, List<Slice>> rows = new TreeMap<>();
     for (RankOperation call : calls) {
-      Map<String, Object> details = new LinkedHashMap<>();
-      details.put("group", call.group());
-      details.put("sequence", call.call().sequence());
-      details.put("elements", call.call().numel());
-      details.put("dtype", call.call().dtype());
-      details.put("path", call.path());
-      details.put("completed", call.isCompleted());
       String kind = call.isMessage() ? "message" : "collective";
-      long row = row(call.group(), call.isMessage());
-      long nanos = records.nanos(call);
-      event(call.type().label(), kind, rank, row, call.startNanos(), nanos).put("args", details);
+      rows.computeIfAbsent("group " + call.group() + " " + kind + "s", _ -> new ArrayList<>())
+          .add(
+              new Slice(
+                  call.type().label(),
+                  kind,
+                  call.startNanos(),
+                  job.records().nanos(call),
+                  details(call)));
+    }
+    for (Pause pause : job.records().pauses()) {
+      if (pause.rank() == rank) {
+        rows.computeIfAbsent("pauses", _ -> new ArrayList<>())
+            .add(new Slice(pause.what(), "pause", pause.startNanos(), pause.nanos(), Map.of()));
+      }
+    }
+    int first = 0;
+    for (Map.Entry<String, List<Slice>> row : rows.entrySet()) {
+      first += add(rank, first, row.getKey(), row.getValue());
     }
   }
 
-  private void add(Pause pause) {
-    var _ =
-        event(pause.what(), "pause", pause.rank(), pauseRow(), pause.startNanos(), pause.nanos());
+  private static Map<String, Object> details(RankOperation call) {
+    Map<String, Object> details = new LinkedHashMap<>();
+    details.put("group", call.group());
+    details.put("sequence", call.call().sequence());
+    details.put("elements", call.call().numel());
+    details.put("dtype", call.call().dtype());
+    details.put("path", call.path());
+    details.put("completed", call.isCompleted());
+    return details;
   }
 
-  private Map<String, Object> event(
-      String name, String kind, int rank, long row, long startNanos, long nanos) {
-    Map<String, Object> event = new LinkedHashMap<>();
-    event.put("ph", "X");
-    event.put("name", name);
-    event.put("cat", kind);
-    event.put("pid", (long) rank);
-    event.put("tid", row);
-    event.put("ts", job.micros(rank, startNanos));
-    event.put("dur", nanos / 1e3);
-    events.add(event);
-    return event;
+  /** Adds slices to as few rows as they need, and returns the number of these. */
+  private int add(int rank, int first, String title, List<Slice> slices) {
+    slices.sort(Comparator.comparingLong(Slice::start));
+    List<Long> ends = new ArrayList<>();
+    for (Slice slice : slices) {
+      int row = 0;
+      while (row < ends.size() && ends.get(row) > slice.start) {
+        row++;
+      }
+      if (row == ends.size()) {
+        ends.add(0L);
+        name("thread_name", rank, first + row, title + (row == 0 ? "" : " " + (row + 1)));
+      }
+      ends.set(row, slice.end());
+      Map<String, Object> event = new LinkedHashMap<>();
+      event.put("ph", "X");
+      event.put("name", slice.name);
+      event.put("cat", slice.kind);
+      event.put("pid", rank);
+      event.put("tid", first + row);
+      event.put("ts", job.micros(rank, slice.start));
+      event.put("dur", slice.nanos / 1e3);
+      event.put("args", slice.args);
+      events.add(event);
+    }
+    return ends.size();
   }
 
-  private long row(String group, boolean isMessage) {
-    return 2L * records.groups().headMap(group).size() + (isMessage ? 1 : 0);
-  }
-
-  private long pauseRow() {
-    return 2L * records.groups().size();
-  }
-
-  private void name(String what, int rank, long row, String name) {
+  private void name(String what, int rank, int row, String name) {
     events.add(
-        Map.of(
-            "ph", "M", "name", what, "pid", (long) rank, "tid", row, "args", Map.of("name", name)));
+        Map.of("ph", "M", "name", what, "pid", rank, "tid", row, "args", Map.of("name", name)));
   }
 }

@@ -6,6 +6,7 @@ import dev.tutti.CallOptions;
 import dev.tutti.DType;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
+import dev.tutti.Work;
 import dev.tutti.cli.Main;
 import dev.tutti.cli.TestTerminal;
 import dev.tutti.fake.RankBody;
@@ -17,6 +18,8 @@ import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import jdk.jfr.Recording;
 import jdk.jfr.consumer.RecordingFile;
 import org.junit.jupiter.api.Test;
@@ -88,6 +91,30 @@ class JdkRecordingTest {
             "rank 1, group 0 collectives: allReduce of 100000 float32",
             "rank 0, group 0 messages: send of 3 float64",
             "rank 1, group 0 messages: recv of 3 float64");
+  }
+
+  /** Perfetto drops events of a row that overlap without nesting. */
+  @Test
+  void operationsThatOverlapAreInRowsOfTheirOwn() throws Exception {
+    CountDownLatch called = new CountDownLatch(1);
+    record(
+        "job.jfr",
+        2,
+        group -> {
+          if (group.rank() == 1) {
+            assertThat(called.await(4, TimeUnit.MINUTES)).isTrue();
+          }
+          Work first = group.allReduce(Tensor.of(1f), ReduceOp.SUM, CallOptions.ASYNC);
+          Work second = group.allReduce(Tensor.of(1f, 2f), ReduceOp.SUM, CallOptions.ASYNC);
+          called.countDown();
+          first.await();
+          second.await();
+        });
+    assertThat(slices("job.jfr"))
+        .contains(
+            "rank 0, group 0 collectives: allReduce of 1 float32",
+            "rank 0, group 0 collectives 2: allReduce of 2 float32")
+        .hasSize(4);
   }
 
   /** Returns the operations that a file for Perfetto shows, and where. */

@@ -1,75 +1,91 @@
 package dev.tutti.cli.trace;
 
+import static org.assertj.core.api.Assertions.assertThat;
+
 import dev.tutti.runtime.record.JsonReader;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.Deque;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 
 /**
- * A reader of the trace event format, which Perfetto imports: complete events, with the names that
- * metadata events give to their processes and threads.
+ * A reader of the trace event format, as Perfetto imports it: complete events, with the names that
+ * metadata events give to their processes and threads. Refuses events that lack a field, and those
+ * of a thread that overlap without nesting, which Perfetto drops.
  *
  * @see <a href="https://perfetto.dev/docs/getting-started/other-formats">Perfetto's formats</a>
  */
 final class TraceEvents {
-  /** A slice of a time line, with times in microseconds. */
-  record Slice(String process, String thread, String name, double ts, double dur, Map<?, ?> args) {}
+  /** A slice of a time line, with times in nanoseconds. */
+  record Slice(String process, String thread, String name, long start, long end, Map<?, ?> args) {}
 
   private TraceEvents() {}
 
   static List<Slice> read(Path file) throws IOException {
-    List<?> events = list(map(JsonReader.read(Files.readString(file))).get("traceEvents"));
+    Map<?, ?> whole = (Map<?, ?>) JsonReader.read(Files.readString(file));
+    List<?> events = (List<?>) whole.get("traceEvents");
     Map<Object, String> processes = new HashMap<>();
     Map<Object, String> threads = new HashMap<>();
+    Map<Object, List<Slice>> slices = new HashMap<>();
     for (Object each : events) {
-      Map<?, ?> event = map(each);
+      Map<?, ?> event = (Map<?, ?>) each;
+      Object process = (Long) event.get("pid");
+      List<Object> thread = List.of(process, (Long) event.get("tid"));
+      String name = (String) Objects.requireNonNull(event.get("name"));
+      Map<?, ?> args = (Map<?, ?>) event.get("args");
       if ("M".equals(event.get("ph"))) {
-        String name = text(map(event.get("args")).get("name"));
-        switch (text(event.get("name"))) {
-          case "process_name" -> processes.put(event.get("pid"), name);
-          case "thread_name" -> threads.put(thread(event), name);
-          default -> throw new IOException("no metadata of the format: " + event);
-        }
-      }
-    }
-    List<Slice> slices = new ArrayList<>();
-    for (Object each : events) {
-      Map<?, ?> event = map(each);
-      if ("X".equals(event.get("ph"))) {
-        slices.add(
+        assertThat(name).isIn("process_name", "thread_name");
+        Map<Object, String> names = name.equals("process_name") ? processes : threads;
+        Object named = name.equals("process_name") ? process : thread;
+        assertThat(names.put(named, (String) args.get("name"))).as("second name").isNull();
+      } else {
+        assertThat(event.get("ph")).isEqualTo("X");
+        assertThat(event.get("cat")).isInstanceOf(String.class);
+        long start = nanos(event.get("ts"));
+        Slice slice =
             new Slice(
-                text(processes.get(event.get("pid"))),
-                text(threads.get(thread(event))),
-                text(event.get("name")),
-                number(event.get("ts")),
-                number(event.get("dur")),
-                event.get("args") instanceof Map<?, ?> args ? args : Map.of()));
+                Objects.requireNonNull(processes.get(process)),
+                Objects.requireNonNull(threads.get(thread)),
+                name,
+                start,
+                start + nanos(event.get("dur")),
+                args);
+        assertThat(slice.end).isGreaterThanOrEqualTo(slice.start);
+        slices.computeIfAbsent(thread, _ -> new ArrayList<>()).add(slice);
       }
     }
-    return slices;
+    slices.values().forEach(TraceEvents::assertNested);
+    return slices.values().stream().flatMap(List::stream).toList();
   }
 
-  private static List<Object> thread(Map<?, ?> event) {
-    return List.of(number(event.get("pid")), number(event.get("tid")));
+  private static void assertNested(List<Slice> thread) {
+    Deque<Slice> open = new ArrayDeque<>();
+    for (Slice slice :
+        thread.stream()
+            .sorted(
+                Comparator.comparingLong(Slice::start)
+                    .thenComparing(Comparator.comparingLong(Slice::end).reversed()))
+            .toList()) {
+      while (!open.isEmpty() && open.peek().end <= slice.start) {
+        open.pop();
+      }
+      if (!open.isEmpty()) {
+        assertThat(slice.end)
+            .as("%s in %s", slice, open.peek())
+            .isLessThanOrEqualTo(open.peek().end);
+      }
+      open.push(slice);
+    }
   }
 
-  private static Map<?, ?> map(Object value) {
-    return (Map<?, ?>) value;
-  }
-
-  private static List<?> list(Object value) {
-    return (List<?>) value;
-  }
-
-  private static double number(Object value) {
-    return ((Number) value).doubleValue();
-  }
-
-  private static String text(Object value) {
-    return value instanceof String text ? text : "(unnamed)";
+  private static long nanos(Object micros) {
+    return Math.round(((Number) micros).doubleValue() * 1e3);
   }
 }
