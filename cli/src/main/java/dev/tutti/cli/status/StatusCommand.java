@@ -18,7 +18,6 @@ import dev.tutti.runtime.settings.RuntimeSettings;
 import dev.tutti.runtime.status.StatusQuery;
 import dev.tutti.runtime.view.JobView;
 import dev.tutti.runtime.view.LiveJob;
-import dev.tutti.runtime.view.StatusReader;
 import dev.tutti.spi.Time;
 import dev.tutti.store.JobToken;
 import dev.tutti.store.PrefixStore;
@@ -257,7 +256,7 @@ public final class StatusCommand implements Callable<Integer> {
   }
 
   private JobView print(StatusQuery query) {
-    JobView view = StatusReader.read(query, timeout);
+    JobView view = JobView.of(query, timeout);
     if (watch && terminal.outIsTerminal()) {
       terminal.out().print(CLEAR);
     }

@@ -23,7 +23,6 @@ import dev.tutti.runtime.view.JobPage;
 import dev.tutti.runtime.view.JobRecords;
 import dev.tutti.runtime.view.JobView;
 import dev.tutti.runtime.view.Pause;
-import dev.tutti.runtime.view.StatusReader;
 import java.io.ByteArrayInputStream;
 import java.io.IOException;
 import java.io.UncheckedIOException;
@@ -159,7 +158,7 @@ class FiveJobsTest {
                             .orElseThrow()) {
                       job.status =
                           job.pauses.isEmpty()
-                              ? StatusReader.read(query, Duration.ofSeconds(2))
+                              ? JobView.of(query, Duration.ofSeconds(2))
                               : withPauses(query.ask(Duration.ofSeconds(2)), job.pauses);
                     }
                     SimulatedWorld.sleep(LONG.dividedBy(4));

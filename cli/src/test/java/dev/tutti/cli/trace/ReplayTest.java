@@ -12,8 +12,8 @@ import dev.tutti.fake.simulation.SimulatedWorld;
 import dev.tutti.runtime.record.JsonReader;
 import dev.tutti.runtime.view.FlightRecordReader;
 import dev.tutti.runtime.view.JobRecords;
+import dev.tutti.runtime.view.JobRecords.Failed;
 import dev.tutti.runtime.view.JobView;
-import dev.tutti.runtime.view.RecordedFailure;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -115,7 +115,7 @@ class ReplayTest {
       assertThat(JobView.of(trace).problems())
           .as(world)
           .noneMatch(text -> text.contains("but its evidence says"));
-      Map<Integer, RecordedFailure> failures = trace.failures().getOrDefault("0", new TreeMap<>());
+      Map<Integer, Failed> failures = trace.failures().getOrDefault("0", new TreeMap<>());
       assertThat(failures.keySet()).as(world).isEqualTo(thrown.keySet());
       failures.forEach(
           (rank, failure) ->

@@ -1,23 +1,122 @@
 package dev.tutti.runtime.debug;
 
-import java.util.ArrayList;
+import dev.tutti.GroupListener;
 import java.util.List;
 import java.util.Map;
+import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.LongAdder;
+import java.util.function.Consumer;
 import java.util.function.Supplier;
 import java.util.function.ToDoubleFunction;
 
 /**
- * Writes the metrics of a rank in Prometheus' text format. Operations are counted only from the
- * first request on, so that nothing is spent on them before.
+ * Writes the metrics of a rank in Prometheus' text format, version 0.0.4. Operations are counted
+ * only from the first request on, so that nothing is spent on them before.
  */
 public final class Metrics {
   /** The media type of {@link #write}. */
   public static final String TYPE = "text/plain; version=0.0.4; charset=utf-8";
 
   private final int rank;
-  private final Supplier<List<GroupMeter>> meters;
-  private final Map<String, OperationTotals> totals = new ConcurrentHashMap<>();
+  private final Supplier<List<Meter>> meters;
+  private final Map<String, Totals> totals = new ConcurrentHashMap<>();
+
+  /**
+   * The metrics of one group of a rank at one moment.
+   *
+   * @param group the name of the group; no two open groups have the same name
+   * @param listeners takes a listener that receives operations from now on
+   * @param lastCollective the number of the last collective
+   * @param pending how many operations have not ended
+   * @param waitedSeconds how many seconds the oldest of those has waited
+   * @param hasFailed whether the group has failed
+   * @param paths how many collectives took each path
+   */
+  public record Meter(
+      String group,
+      Consumer<GroupListener> listeners,
+      long lastCollective,
+      int pending,
+      double waitedSeconds,
+      boolean hasFailed,
+      Map<String, Long> paths) {}
+
+  private record Series(String type, String path, String state) {}
+
+  private static final class Sums {
+    final LongAdder operations = new LongAdder();
+    final LongAdder bytes = new LongAdder();
+    final LongAdder nanos = new LongAdder();
+  }
+
+  /** Counts the operations of a group. Any thread may call it. */
+  private static final class Totals implements GroupListener {
+    final Map<Series, Sums> series = new ConcurrentHashMap<>();
+
+    @Override
+    public void after(OpEvent event, Outcome outcome) {
+      Series key =
+          new Series(event.opType().label(), outcome.path().orElse(""), outcome.state().name());
+      Sums sums = series.computeIfAbsent(key, _ -> new Sums());
+      sums.operations.increment();
+      sums.bytes.add(event.byteCount());
+      sums.nanos.add(outcome.duration().toNanos());
+    }
+  }
+
+  /** The metrics of one request. */
+  private final class Text {
+    private final StringBuilder text = new StringBuilder(2048);
+    private String name = "";
+
+    void begin(String newName, String type, String help) {
+      name = "tutti_" + newName;
+      text.append("# HELP ").append(name).append(' ').append(help);
+      text.append("\n# TYPE ").append(name).append(' ').append(type).append('\n');
+    }
+
+    /** Adds a sample; names and values of labels alternate. */
+    void add(double value, String... labels) {
+      text.append(name).append("{rank=\"").append(rank).append('"');
+      for (int i = 0; i < labels.length; i += 2) {
+        String label = labels[i + 1].replace("\\", "\\\\").replace("\"", "\\\"");
+        text.append(',').append(labels[i]).append("=\"");
+        text.append(label.replace("\n", "\\n")).append('"');
+      }
+      text.append("} ").append(value == (long) value ? "" + (long) value : "" + value);
+      text.append('\n');
+    }
+
+    void addAll(
+        String type,
+        String newName,
+        String help,
+        List<Meter> groups,
+        ToDoubleFunction<Meter> value) {
+      begin(newName, type, help);
+      groups.forEach(meter -> add(value.applyAsDouble(meter), "group", meter.group));
+    }
+
+    void addSums(String newName, String help, ToDoubleFunction<Sums> value) {
+      begin(newName, "counter", help);
+      new TreeMap<>(totals)
+          .forEach(
+              (group, all) ->
+                  all.series.forEach(
+                      (key, sums) ->
+                          add(
+                              value.applyAsDouble(sums),
+                              "group",
+                              group,
+                              "type",
+                              key.type,
+                              "path",
+                              key.path,
+                              "state",
+                              key.state)));
+    }
+  }
 
   /**
    * Creates metrics.
@@ -25,95 +124,54 @@ public final class Metrics {
    * @param rank the rank among all
    * @param meters the open groups of the rank; called by any thread
    */
-  public Metrics(int rank, Supplier<List<GroupMeter>> meters) {
+  public Metrics(int rank, Supplier<List<Meter>> meters) {
     this.rank = rank;
     this.meters = meters;
   }
 
   /** Returns the metrics as they are now. */
   public String write() {
-    List<GroupMeter> groups = meters.get();
-    groups.forEach(group -> totals.computeIfAbsent(group.group(), _ -> listen(group)));
-    PrometheusText text = new PrometheusText("rank", Integer.toString(rank));
-    writeTotals(text);
-    gauge(
-        text,
-        groups,
-        "tutti_pending_operations",
-        "Operations that have not ended",
-        GroupMeter::pending);
-    gauge(
-        text,
-        groups,
-        "tutti_waiting_seconds",
+    List<Meter> groups = meters.get();
+    groups.forEach(meter -> totals.computeIfAbsent(meter.group, _ -> listen(meter)));
+    Text text = new Text();
+    text.addSums("operations_total", "Operations that have ended", all -> all.operations.sum());
+    text.addSums("operation_bytes_total", "Bytes that operations read", all -> all.bytes.sum());
+    text.addSums(
+        "operation_seconds_total",
+        "Total time of operations from issue to end",
+        all -> all.nanos.sum() / 1e9);
+    text.addAll(
+        "gauge", "pending_operations", "Operations that have not ended", groups, Meter::pending);
+    text.addAll(
+        "gauge",
+        "waiting_seconds",
         "Time that the oldest operation that has not ended has waited",
-        GroupMeter::waitedSeconds);
-    gauge(
-        text,
         groups,
-        "tutti_group_failed",
+        Meter::waitedSeconds);
+    text.addAll(
+        "gauge",
+        "group_failed",
         "1 if the group has failed",
-        group -> group.hasFailed() ? 1 : 0);
-    text.begin(
-        "tutti_collectives_total", "counter", "Collectives issued since the group was created");
-    groups.forEach(group -> text.add((double) group.lastCollective(), "group", group.group()));
-    text.begin(
-        "tutti_path_collectives_total",
+        groups,
+        meter -> meter.hasFailed ? 1 : 0);
+    text.addAll(
         "counter",
-        "Collectives by path since the group was created");
-    for (GroupMeter group : groups) {
-      group
-          .paths()
-          .forEach((path, count) -> text.add((double) count, "group", group.group(), "path", path));
-    }
-    return text.toString();
-  }
-
-  private static OperationTotals listen(GroupMeter group) {
-    OperationTotals made = new OperationTotals();
-    group.listeners().accept(made);
-    return made;
-  }
-
-  private void writeTotals(PrometheusText text) {
-    text.begin("tutti_operations_total", "counter", "Operations that have ended");
-    addTotals(text, sums -> (double) sums.operations.sum());
-    text.begin("tutti_operation_bytes_total", "counter", "Bytes that operations read");
-    addTotals(text, sums -> (double) sums.bytes.sum());
+        "collectives_total",
+        "Collectives issued since the group was created",
+        groups,
+        Meter::lastCollective);
     text.begin(
-        "tutti_operation_seconds_total", "counter", "Total time of operations from issue to end");
-    addTotals(text, sums -> sums.nanos.sum() / 1e9);
+        "path_collectives_total", "counter", "Collectives by path since the group was created");
+    groups.forEach(
+        meter ->
+            meter.paths.forEach(
+                (path, count) -> text.add((double) count, "group", meter.group, "path", path)));
+    return text.text.toString();
   }
 
-  private void addTotals(PrometheusText text, ToDoubleFunction<OperationTotals.Totals> value) {
-    List<String> names = new ArrayList<>(totals.keySet());
-    names.sort(null);
-    for (String group : names) {
-      OperationTotals ofGroup = totals.get(group);
-      if (ofGroup != null) {
-        ofGroup.forEach(
-            (series, sums) ->
-                text.add(
-                    value.applyAsDouble(sums),
-                    "group",
-                    group,
-                    "type",
-                    series.type(),
-                    "path",
-                    series.path(),
-                    "state",
-                    series.state()));
-      }
-    }
-  }
-
-  private static void gauge(
-      PrometheusText text,
-      List<GroupMeter> groups,
-      String name,
-      String help,
-      ToDoubleFunction<GroupMeter> value) {
-    text.begin(name, "gauge", help);
-    groups.forEach(group -> text.add(value.applyAsDouble(group), "group", group.group()));
+  private static Totals listen(Meter group) {
+    Totals made = new Totals();
+    group.listeners.accept(made);
+    return made;
   }
 }

@@ -2,11 +2,9 @@ package dev.tutti.runtime.group;
 
 import dev.tutti.Setting;
 import dev.tutti.Settings;
-import dev.tutti.runtime.debug.GroupMeter;
 import dev.tutti.runtime.debug.Metrics;
 import dev.tutti.runtime.debug.PageAccess;
 import dev.tutti.runtime.debug.PageServer;
-import dev.tutti.runtime.debug.SettingsView;
 import dev.tutti.runtime.debug.Stacks;
 import dev.tutti.runtime.operation.PendingOperations.Wait;
 import dev.tutti.runtime.record.JsonWriter;
@@ -22,7 +20,10 @@ import java.lang.System.Logger.Level;
 import java.net.InetSocketAddress;
 import java.util.ArrayList;
 import java.util.Collection;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
 import javax.net.ssl.SSLContext;
 import org.jspecify.annotations.Nullable;
 
@@ -111,13 +112,27 @@ final class JobDebug {
     server.add("/status", PageServer.JSON, own::toJson);
     server.add("/flight-record", PageServer.JSON, () -> JsonWriter.write(own.records().toMap()));
     server.add("/stacks", PageServer.TEXT, Stacks::text);
-    server.add("/settings", PageServer.JSON, () -> SettingsView.json(settings, declared));
+    server.add("/settings", PageServer.JSON, () -> settings(settings, declared));
     server.add("/metrics", Metrics.TYPE, metrics::write);
   }
 
-  private static GroupMeter meter(Group group) {
+  /** Returns the settings of the rank as JSON, with secrets masked. */
+  private static String settings(Settings settings, List<Setting<?>> declared) {
+    Map<String, Object> all = new TreeMap<>();
+    for (Setting<?> setting : declared) {
+      Map<String, Object> one = new LinkedHashMap<>();
+      String text = settings.text(setting.name()).orElse(setting.defaultText());
+      one.put("value", setting.shown(text));
+      one.put("source", settings.source(setting).label());
+      one.put("description", setting.description());
+      all.put(setting.name(), one);
+    }
+    return JsonWriter.write(all);
+  }
+
+  private static Metrics.Meter meter(Group group) {
     List<Wait> waits = group.pending.waits();
-    return new GroupMeter(
+    return new Metrics.Meter(
         group.identity.name(),
         listener -> {
           var _ = group.listeners.add(listener);

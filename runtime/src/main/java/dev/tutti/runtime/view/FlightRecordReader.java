@@ -5,6 +5,7 @@ import dev.tutti.OpType;
 import dev.tutti.runtime.operation.FlightRecord;
 import dev.tutti.runtime.operation.RankProgress;
 import dev.tutti.runtime.operation.RankProgress.Issued;
+import dev.tutti.runtime.view.JobRecords.Failed;
 import dev.tutti.runtime.view.JobRecords.Taken;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -63,7 +64,7 @@ public final class FlightRecordReader {
         records
             .failures()
             .computeIfAbsent(group, _ -> new TreeMap<>())
-            .put(rank, RecordedFailure.of(fields));
+            .put(rank, Failed.of(fields));
       }
     } catch (IllegalArgumentException e) {
       records

@@ -4,7 +4,9 @@ import dev.tutti.runtime.failure.Evidence;
 import dev.tutti.runtime.failure.JobVerdict;
 import dev.tutti.runtime.failure.JobVerdict.State;
 import dev.tutti.runtime.operation.RankProgress;
+import dev.tutti.runtime.view.JobRecords.Failed;
 import dev.tutti.runtime.view.JobRecords.Taken;
+import dev.tutti.runtime.view.Lags.HeldUp;
 import dev.tutti.runtime.view.Lags.Lag;
 import dev.tutti.runtime.view.RankStanding.InGroup;
 import dev.tutti.runtime.view.RankStanding.Wait;
@@ -110,10 +112,9 @@ final class JobJudge {
     if (job.failure() != null) {
       return job.failure();
     }
-    for (Map.Entry<String, SortedMap<Integer, RecordedFailure>> each :
-        job.records().failures().entrySet()) {
-      SortedMap<Integer, RecordedFailure> failures = each.getValue();
-      RecordedFailure best =
+    for (Map.Entry<String, SortedMap<Integer, Failed>> each : job.records().failures().entrySet()) {
+      SortedMap<Integer, Failed> failures = each.getValue();
+      Failed best =
           failures.values().stream()
               .filter(failure -> !failure.isAdopted())
               .findFirst()

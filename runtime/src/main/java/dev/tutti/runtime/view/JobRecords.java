@@ -1,5 +1,6 @@
 package dev.tutti.runtime.view;
 
+import dev.tutti.runtime.failure.Evidence;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.List;
@@ -26,7 +27,7 @@ public record JobRecords(
     SortedMap<Integer, List<RankOperation>> operations,
     List<Pause> pauses,
     List<String> notes,
-    SortedMap<String, SortedMap<Integer, RecordedFailure>> failures,
+    SortedMap<String, SortedMap<Integer, Failed>> failures,
     SortedMap<Integer, Taken> taken) {
   /**
    * When a record was taken.
@@ -35,6 +36,33 @@ public record JobRecords(
    * @param slowNanos how long an operation may wait before the rank warns; 0 if it never does
    */
   public record Taken(long nanos, long slowNanos) {}
+
+  /**
+   * The failure of a group in the record of a rank.
+   *
+   * @param evidence what the rank judged
+   * @param verdict the rank in the group that it blamed, or -1
+   * @param text what happened, as it threw it
+   */
+  public record Failed(Evidence evidence, long verdict, String text) {
+    /**
+     * Reads a failure.
+     *
+     * @param map what JSON has of it
+     * @throws IllegalArgumentException if the map is no failure
+     */
+    static Failed of(Map<?, ?> map) {
+      if (map.get("verdict") instanceof Number verdict && map.get("text") instanceof String text) {
+        return new Failed(Evidence.of(map), verdict.longValue(), text);
+      }
+      throw new IllegalArgumentException("it has no verdict");
+    }
+
+    /** Returns whether another rank found who is to blame. */
+    boolean isAdopted() {
+      return evidence.adopted() != null;
+    }
+  }
 
   public static JobRecords empty() {
     return new JobRecords(

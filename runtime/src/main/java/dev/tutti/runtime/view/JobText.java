@@ -1,6 +1,7 @@
 package dev.tutti.runtime.view;
 
 import dev.tutti.runtime.failure.JobVerdict;
+import dev.tutti.runtime.view.Lags.HeldUp;
 import dev.tutti.runtime.view.Lags.Lag;
 import dev.tutti.runtime.view.RankStanding.InGroup;
 import dev.tutti.runtime.view.RankStanding.Wait;
@@ -19,6 +20,8 @@ import org.jspecify.annotations.Nullable;
 
 /** Writes a job's view as text and as plain values. */
 final class JobText {
+  private static final int GAP = 2;
+  private static final String NOTHING = "-";
   private static final int MOST_PAUSES = 10;
   private static final List<String> HEAD =
       List.of(
@@ -97,13 +100,42 @@ final class JobText {
     List<List<String>> table = new ArrayList<>(List.of(HEAD));
     table.addAll(rows.values());
     List<String> lines = new ArrayList<>(List.of(verdict.text(), ""));
-    lines.addAll(Columns.aligned(table));
+    lines.addAll(aligned(table));
     problems.forEach(text -> lines.add("PROBLEM " + text));
     job.failures(verdict.text()).forEach(text -> lines.add("FAILED " + text));
     job.lags().heldUp().stream()
         .sorted(Comparator.comparingLong(HeldUp::pausedNanos).reversed())
         .limit(MOST_PAUSES)
         .forEach(held -> lines.add("PAUSE " + held.describe()));
+    return lines;
+  }
+
+  /**
+   * Returns a line for each row, without the columns that are empty in all rows but the first.
+   *
+   * @param rows rows that all have the same number of texts; the first is the header
+   */
+  private static List<String> aligned(List<List<String>> rows) {
+    int[] widths = new int[rows.getFirst().size()];
+    boolean[] isShown = new boolean[widths.length];
+    for (int r = 0; r < rows.size(); r++) {
+      for (int i = 0; i < widths.length; i++) {
+        String text = rows.get(r).get(i);
+        widths[i] = Math.max(widths[i], text.length());
+        isShown[i] |= r > 0 && !text.isEmpty();
+      }
+    }
+    List<String> lines = new ArrayList<>();
+    for (List<String> row : rows) {
+      StringBuilder line = new StringBuilder();
+      for (int i = 0; i < widths.length; i++) {
+        if (isShown[i]) {
+          String text = row.get(i).isEmpty() ? NOTHING : row.get(i);
+          line.append(text).repeat(' ', widths[i] - text.length() + GAP);
+        }
+      }
+      lines.add(line.toString().stripTrailing());
+    }
     return lines;
   }
 

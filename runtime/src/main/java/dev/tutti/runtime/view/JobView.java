@@ -1,6 +1,9 @@
 package dev.tutti.runtime.view;
 
+import dev.tutti.runtime.failure.FailureLog;
 import dev.tutti.runtime.failure.JobVerdict;
+import dev.tutti.runtime.status.StatusQuery;
+import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -63,6 +66,33 @@ public final class JobView {
     SortedMap<Integer, RankStanding> standings = new TreeMap<>();
     answers.forEach((rank, map) -> standings.put(rank, RankStanding.of(map, rank, records)));
     return new JobView(new JobFacts(records, standings, silent, failure));
+  }
+
+  /**
+   * Asks all ranks of a running job once more, and shows what they answer.
+   *
+   * @param limit how long to wait for answers
+   * @throws IllegalArgumentException if an answer is none, as may be one of another version
+   */
+  public static JobView of(StatusQuery query, Duration limit) {
+    SortedMap<Integer, Map<?, ?>> answers = new TreeMap<>();
+    query.ask(limit).forEach((rank, bytes) -> answers.put(rank, RankStanding.unzip(bytes)));
+    for (Map<?, ?> answer : answers.values()) {
+      query.addBelow((int) FlightRecordReader.number(answer.get("size"), 0));
+    }
+    SortedMap<Integer, Silence> silent = new TreeMap<>();
+    SortedSet<Integer> left = query.left();
+    for (int rank : query.ranks()) {
+      if (!answers.containsKey(rank)) {
+        silent.put(
+            rank,
+            left.contains(rank)
+                ? Silence.LEFT
+                : query.hasJoined(rank) ? Silence.NO_ANSWER : Silence.NOT_JOINED);
+      }
+    }
+    return of(
+        answers, silent, FailureLog.verdict(query.store(), query.ranks().size()).orElse(null));
   }
 
   /** Returns the state of the job, and the rank to blame. */

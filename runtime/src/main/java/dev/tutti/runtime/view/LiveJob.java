@@ -46,7 +46,7 @@ public final class LiveJob implements Supplier<JobView>, AutoCloseable {
       }
       StatusQuery open = query == null ? queries.get() : query;
       query = open;
-      view = StatusReader.read(open, LIMIT);
+      view = JobView.of(open, LIMIT);
       last = view;
       askedNanos = now;
     }

@@ -2,6 +2,7 @@ package dev.tutti.runtime.view;
 
 import dev.tutti.runtime.failure.AgreedFailure;
 import dev.tutti.runtime.failure.Blame;
+import dev.tutti.runtime.view.JobRecords.Failed;
 import dev.tutti.spi.PeerLateException;
 import dev.tutti.spi.Printable;
 import java.util.ArrayList;
@@ -41,9 +42,9 @@ final class Replay {
     return replay;
   }
 
-  private void judge(String group, SortedMap<Integer, RecordedFailure> failures) {
-    Map<AgreedFailure, SortedMap<Integer, RecordedFailure>> alike = new LinkedHashMap<>();
-    for (RecordedFailure failure : failures.values()) {
+  private void judge(String group, SortedMap<Integer, Failed> failures) {
+    Map<AgreedFailure, SortedMap<Integer, Failed>> alike = new LinkedHashMap<>();
+    for (Failed failure : failures.values()) {
       AgreedFailure again = Blame.judge(failure.evidence());
       int rank = failure.evidence().self();
       String text = Printable.line(again.describe(rank));
@@ -64,7 +65,7 @@ final class Replay {
                     "the evidence of %s says the same%s"
                         .formatted(
                             PeerLateException.ranks(List.copyOf(same.keySet())),
-                            same.values().stream().allMatch(RecordedFailure::isAdopted)
+                            same.values().stream().allMatch(Failed::isAdopted)
                                 ? ", but another rank found it"
                                 : ""))));
   }
