@@ -8,27 +8,54 @@ import dev.tutti.runtime.view.FlightRecordReader;
 import dev.tutti.runtime.view.JobRecords;
 import dev.tutti.runtime.view.RankOperation;
 import java.io.IOException;
+import java.io.InputStream;
 import java.nio.charset.CharacterCodingException;
 import java.nio.file.FileSystemException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Comparator;
-import java.util.HashMap;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import java.util.function.UnaryOperator;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /** The reader of files of flight records, as JSON or pickle, from Tutti or PyTorch, or JFR. */
 final class TraceFiles {
   private static final Pattern RANK = Pattern.compile("(\\d+)(\\.json)?$");
 
-  private TraceFiles() {}
+  /** More than a record has, but not more than can be read at once. */
+  private static final long MOST_BYTES = 256L << 20;
+
+  private final List<Path> given;
+  private final JobRecords trace = JobRecords.empty();
+  private final JobRecords records = JobRecords.empty();
+  private final List<Found> found = new ArrayList<>();
+  private final List<Part> parts = new ArrayList<>();
+
+  private TraceFiles(List<Path> given) {
+    this.given = given;
+  }
+
+  /**
+   * A file that is no recording.
+   *
+   * @param value what it holds, as plain values
+   * @param isPickle whether it is a pickle, which contains less than JSON
+   * @param newestNanos when its newest operation was created, or else when it was written
+   * @param restarts how many restarts came before it, or -1 as PyTorch's records do not say
+   */
+  private record Found(
+      Path path, @Nullable Object value, boolean isPickle, long newestNanos, long restarts) {}
+
+  /** A step that reads or adds the content of a file. */
+  private interface Step {
+    void run() throws IOException;
+  }
 
   /**
    * Reads files, and the records in folders and their subfolders; other files in folders are left
@@ -41,53 +68,36 @@ final class TraceFiles {
    *     of each job if there are several
    */
   static JobRecords read(List<Path> paths) throws IOException {
-    JobRecords trace = JobRecords.empty();
-    JobRecords records = JobRecords.empty();
-    Map<Path, @Nullable Object> found = new LinkedHashMap<>();
-    Map<Path, byte[]> pickles = new LinkedHashMap<>();
-    List<Part> parts = new ArrayList<>();
-    for (Path path : TraceFolders.expand(paths, trace.notes())) {
-      byte[] head = read(path, () -> TraceFolders.head(path));
-      if (head.length == 0) {
-        trace.notes().add(path + " is empty: its rank was killed, or is still running");
-      } else if (TraceFolders.isRecording(head)) {
-        Part part = new Part(path.toString(), true, JobRecords.empty());
-        if (orLeaveOut(path, paths, trace, () -> JdkRecording.read(path, part.trace()))) {
-          parts.add(part);
-          trace.addMissing(part.trace(), UnaryOperator.identity());
-        }
-      } else if (TraceFolders.isPickle(head)) {
-        pickles.put(path, read(path, () -> Files.readAllBytes(path)));
-      } else {
-        orLeaveOut(
-            path,
-            paths,
-            trace,
-            () -> found.put(path, JsonReader.read(read(path, () -> Files.readString(path)))));
-      }
+    TraceFiles files = new TraceFiles(paths);
+    for (Path path : expand(paths, files.trace.notes())) {
+      boolean _ = files.isTaken(path, () -> files.read(path));
     }
-    for (Map.Entry<Path, byte[]> pickle : pickles.entrySet()) {
-      Path path = pickle.getKey();
-      orLeaveOut(path, paths, trace, () -> found.put(path, PickleReader.read(pickle.getValue())));
-    }
-    addLatest(found, paths, records, parts);
-    TraceJobs.requireOne(parts);
-    trace.addMissing(
-        records, trace.operations().isEmpty() ? UnaryOperator.identity() : RankOperation::bare);
-    return trace;
+    files.addLatest();
+    TraceJobs.requireOne(files.parts);
+    boolean isWhole = files.trace.operations().isEmpty();
+    files.trace.addMissing(files.records, isWhole ? UnaryOperator.identity() : RankOperation::bare);
+    return files.trace;
   }
 
-  /** A reader of a value from a file. */
-  private interface Reader<T extends @Nullable Object> {
-    T read() throws IOException;
-  }
-
-  /** Reads a file; failures name it. */
-  private static <T extends @Nullable Object> T read(Path path, Reader<T> reader)
-      throws IOException {
+  /**
+   * Takes a step; if the file is no record, leaves it out and returns false, unless it is one of
+   * the given files. Failures name the file.
+   */
+  private boolean isTaken(Path path, Step step) throws IOException {
     try {
-      return reader.read();
-    } catch (FileSystemException | CharacterCodingException e) {
+      step.run();
+      return true;
+    } catch (IllegalArgumentException | CharacterCodingException e) {
+      String reason =
+          e instanceof CharacterCodingException malformed
+              ? "not a flight record: " + Reasons.of(malformed)
+              : String.valueOf(e.getMessage());
+      if (given.contains(path)) {
+        throw new IllegalArgumentException(path + ": " + reason, e);
+      }
+      trace.notes().add(path + " is left out: " + reason);
+      return false;
+    } catch (FileSystemException e) {
       throw e;
     } catch (IOException e) {
       throw (IOException)
@@ -95,109 +105,75 @@ final class TraceFiles {
     }
   }
 
-  /** A step that reads or adds the content of a file. */
-  private interface Step {
-    void run() throws IOException;
-  }
-
-  /**
-   * Takes a step; if the file is no record, leaves it out and returns false, unless it is one of
-   * the given files.
-   */
-  private static boolean orLeaveOut(Path path, List<Path> given, JobRecords trace, Step step)
-      throws IOException {
-    Exception cause;
-    String reason;
-    try {
-      step.run();
-      return true;
-    } catch (IllegalArgumentException e) {
-      cause = e;
-      reason = String.valueOf(e.getMessage());
-    } catch (CharacterCodingException e) {
-      cause = e;
-      reason = "not a flight record: " + Reasons.of(e);
+  private void read(Path path) throws IOException {
+    byte[] head = head(path);
+    if (head.length == 0) {
+      trace.notes().add(path + " is empty: its rank was killed, or is still running");
+    } else if (isRecording(head)) {
+      Part part = new Part(path.toString(), true, JobRecords.empty());
+      JdkRecording.read(path, part.trace());
+      parts.add(part);
+      trace.addMissing(part.trace(), UnaryOperator.identity());
+    } else {
+      Object value =
+          isPickle(head)
+              ? PickleReader.read(Files.readAllBytes(path))
+              : JsonReader.read(Files.readString(path));
+      long newest = 0;
+      long restarts = -1;
+      if (value instanceof Map<?, ?> fields) {
+        restarts = FlightRecordReader.number(fields.get("restarts"), -1);
+        for (Object entry : fields.get("entries") instanceof List<?> all ? all : List.of()) {
+          if (entry instanceof Map<?, ?> one) {
+            newest = Math.max(newest, FlightRecordReader.number(one.get("time_created_ns"), 0));
+          }
+        }
+      }
+      newest = newest > 0 ? newest : Files.getLastModifiedTime(path).to(TimeUnit.NANOSECONDS);
+      found.add(new Found(path, value, isPickle(head), newest, restarts));
     }
-    if (given.contains(path)) {
-      throw new IllegalArgumentException(path + ": " + reason, cause);
-    }
-    trace.notes().add(path + " is left out: " + reason);
-    return false;
   }
 
   /**
    * Adds the records of the job's last attempt, which is the one with the newest operation or, if a
    * record has none, the newest file; those of PyTorch do not say theirs.
    */
-  private static void addLatest(
-      Map<Path, @Nullable Object> found, List<Path> given, JobRecords trace, List<Part> parts)
-      throws IOException {
-    Map<Path, Long> times = new HashMap<>();
-    for (Map.Entry<Path, @Nullable Object> each : found.entrySet()) {
-      times.put(each.getKey(), newest(each.getKey(), each.getValue()));
-    }
-    long last = 0;
-    long newest = Long.MIN_VALUE;
-    for (Map.Entry<Path, @Nullable Object> each : found.entrySet()) {
-      long restarts = restarts(each.getValue(), -1);
-      if (restarts < 0) {
-        continue;
-      }
-      long time = times.getOrDefault(each.getKey(), 0L);
-      if (time > newest || (time == newest && restarts > last)) {
-        newest = time;
-        last = restarts;
-      }
-    }
-    List<Map.Entry<Path, @Nullable Object>> newestFirst = new ArrayList<>(found.entrySet());
-    newestFirst.sort(Comparator.comparingLong(each -> -times.getOrDefault(each.getKey(), 0L)));
-    for (Map.Entry<Path, @Nullable Object> each : newestFirst) {
-      long restarts = restarts(each.getValue(), last);
-      if (restarts == last) {
-        Path path = each.getKey();
-        Part part = new Part(path.toString(), false, JobRecords.empty());
-        if (orLeaveOut(path, given, trace, () -> add(each.getValue(), path, part.trace()))) {
-          parts.add(part);
-          if (!trace.operations().keySet().containsAll(part.trace().operations().keySet())) {
-            trace.addMissing(part.trace(), UnaryOperator.identity());
-          } else {
-            trace.addFailures(part.trace());
-          }
-        }
-      } else {
-        trace
+  private void addLatest() throws IOException {
+    Comparator<Found> byTime = Comparator.comparingLong(Found::newestNanos);
+    long last =
+        found.stream()
+            .filter(file -> file.restarts >= 0)
+            .max(byTime.thenComparingLong(Found::restarts))
+            .map(Found::restarts)
+            .orElse(0L);
+    found.sort(byTime.reversed().thenComparing(Found::isPickle));
+    for (Found file : found) {
+      if (file.restarts >= 0 && file.restarts != last) {
+        records
             .notes()
             .add(
                 "%s is left out: it was written after %s, and others after %d"
-                    .formatted(each.getKey(), Counts.of(restarts, "restart"), last));
+                    .formatted(file.path, Counts.of(file.restarts, "restart"), last));
+        continue;
       }
-    }
-  }
-
-  private static long restarts(@Nullable Object record, long otherwise) {
-    return record instanceof Map<?, ?> fields
-        ? FlightRecordReader.number(fields.get("restarts"), otherwise)
-        : otherwise;
-  }
-
-  /** Returns when the newest operation of a record was created, or else when it was written. */
-  private static long newest(Path path, @Nullable Object record) throws IOException {
-    long newest = 0;
-    if (record instanceof Map<?, ?> fields && fields.get("entries") instanceof List<?> all) {
-      for (Object entry : all) {
-        if (entry instanceof Map<?, ?> one) {
-          newest = Math.max(newest, FlightRecordReader.number(one.get("time_created_ns"), 0));
+      Part part = new Part(file.path.toString(), false, JobRecords.empty());
+      if (isTaken(file.path, () -> add(file, part.trace()))) {
+        parts.add(part);
+        if (records.operations().keySet().containsAll(part.trace().operations().keySet())) {
+          records.addFailures(part.trace());
+        } else {
+          records.addMissing(part.trace(), UnaryOperator.identity());
         }
       }
     }
-    return newest > 0 ? newest : Files.getLastModifiedTime(path).to(TimeUnit.NANOSECONDS);
   }
 
-  private static void add(@Nullable Object value, Path path, JobRecords trace) {
-    if (!(value instanceof Map<?, ?> record) || !(record.get("entries") instanceof List<?>)) {
+  private static void add(Found file, JobRecords trace) {
+    if (!(file.value instanceof Map<?, ?> record) || !(record.get("entries") instanceof List<?>)) {
       throw new IllegalArgumentException("not a flight record: it has no entries");
     }
-    int rank = record.get("rank") instanceof Long own ? FlightRecordReader.rank(own) : rankOf(path);
+    Object own = record.get("rank");
+    int rank = own instanceof Long ? FlightRecordReader.rank(own) : rankOf(file.path);
     FlightRecordReader.add(record, rank, trace);
   }
 
@@ -207,5 +183,72 @@ final class TraceFiles {
       throw new IllegalArgumentException("neither the file nor its name gives the rank");
     }
     return FlightRecordReader.rank(end.group(1));
+  }
+
+  /**
+   * Replaces folders by their files, and by the files of their subfolders that may be records.
+   * Other files in subfolders, such as logs, are passed over.
+   *
+   * @param paths files and folders
+   * @param notes gets a note for each subfolder that is not read
+   */
+  private static List<Path> expand(List<Path> paths, List<String> notes) throws IOException {
+    List<Path> all = new ArrayList<>();
+    for (Path path : paths) {
+      if (Files.isDirectory(path)) {
+        addFiles(path, false, all, notes);
+      } else {
+        all.add(path);
+      }
+    }
+    return all;
+  }
+
+  private static void addFiles(Path folder, boolean isInside, List<Path> all, List<String> notes)
+      throws IOException {
+    List<Path> members;
+    try (Stream<Path> files = Files.list(folder)) {
+      // A rank that writes a record names it with a dot until it is complete.
+      members =
+          files.filter(file -> !file.getFileName().toString().startsWith(".")).sorted().toList();
+    }
+    for (Path member : members) {
+      if (Files.isRegularFile(member) && (!isInside || mayBeRecord(member))) {
+        all.add(member);
+      }
+    }
+    for (Path member : members) {
+      if (Files.isSymbolicLink(member) && Files.isDirectory(member)) {
+        notes.add(member + " is left out: a link to a folder");
+      } else if (Files.isDirectory(member) && !Files.isReadable(member)) {
+        notes.add(member + " is left out: it cannot be read");
+      } else if (Files.isDirectory(member)) {
+        addFiles(member, true, all, notes);
+      }
+    }
+  }
+
+  private static boolean mayBeRecord(Path file) throws IOException {
+    String name = file.getFileName().toString();
+    byte[] head = Files.isReadable(file) ? head(file) : new byte[0];
+    return name.endsWith(".jfr")
+        || isRecording(head)
+        || (Files.size(file) <= MOST_BYTES
+            && (isPickle(head) || (head.length > 0 && head[0] == '{')));
+  }
+
+  /** Returns the first bytes of a file. */
+  private static byte[] head(Path path) throws IOException {
+    try (InputStream in = Files.newInputStream(path)) {
+      return in.readNBytes(3);
+    }
+  }
+
+  private static boolean isRecording(byte[] head) {
+    return head.length == 3 && head[0] == 'F' && head[1] == 'L' && head[2] == 'R';
+  }
+
+  private static boolean isPickle(byte[] head) {
+    return head.length > 0 && (head[0] & 0xff) == 0x80;
   }
 }
