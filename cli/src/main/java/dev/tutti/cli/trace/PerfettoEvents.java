@@ -95,7 +95,7 @@ final class PerfettoEvents {
       event.put("cat", slice.kind);
       event.put("pid", rank);
       event.put("tid", first + row);
-      event.put("ts", job.micros(rank, slice.start));
+      event.put("ts", job.lags().micros(rank, slice.start));
       event.put("dur", slice.nanos / 1e3);
       event.put("args", slice.args);
       events.add(event);

@@ -214,7 +214,7 @@ final class JobJudge {
     int worst = -1;
     for (Map.Entry<Integer, Lag> each : job.lags().ranks().entrySet()) {
       long total = each.getValue().totalNanos();
-      span = Math.max(span, each.getValue().spanNanos());
+      span = Math.max(span, each.getValue().spanNanos);
       all += total;
       if (total > most) {
         most = total;
@@ -237,7 +237,7 @@ final class JobJudge {
             .formatted(
                 rank,
                 lag.times(),
-                lag.collectives(),
+                lag.collectives,
                 JobVerdict.inWords(Duration.ofNanos(lag.totalNanos())),
                 100.0 * lag.totalNanos() / Math.max(1, spanNanos)));
   }

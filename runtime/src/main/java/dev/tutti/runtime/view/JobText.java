@@ -41,57 +41,116 @@ final class JobText {
   private JobText() {}
 
   /**
-   * Where a rank is shown to stand.
+   * What is shown of a rank.
    *
    * @param group the group in which it has waited longest, or else its first group; or empty
    * @param in where it stands in that group, or null
+   * @param missing the ranks that it waits for
    */
-  private record Place(String group, @Nullable InGroup in) {
-    private static final Place NONE = new Place("", null);
-
-    @Nullable Wait longest() {
-      return in == null || in.waits().isEmpty() ? null : in.waits().getFirst();
+  private record Row(
+      int rank,
+      String process,
+      String group,
+      @Nullable InGroup in,
+      List<Integer> missing,
+      Lag lag) {
+    static Row of(JobFacts job, int rank, RankStanding standing) {
+      String group = "";
+      InGroup in = null;
+      for (Map.Entry<String, InGroup> each : standing.groups().entrySet()) {
+        if (in == null || each.getValue().nanos() > in.nanos()) {
+          group = each.getKey();
+          in = each.getValue();
+        }
+      }
+      Wait wait = in == null ? null : in.longest();
+      List<Integer> missing = wait == null ? List.of() : job.waitsFor(rank, group, wait);
+      return new Row(rank, standing.process(), group, in, missing, job.lags().of(rank));
     }
 
-    private long nanos() {
-      Wait wait = longest();
-      return wait == null ? -1 : Math.max(0, wait.nanos());
+    private @Nullable Wait longest() {
+      return in == null ? null : in.longest();
     }
 
-    String operation() {
-      Wait wait = longest();
-      int more = in == null ? 0 : in.waits().size() - 1;
-      return in == null
-          ? "joins"
-          : !in.failure().isEmpty()
-              ? "failed"
-              : !in.progress().joining().isEmpty()
-                  ? in.progress().joining()
-                  : wait == null
-                      ? "none since #" + in.progress().issued()
-                      : wait.op().describe() + (more > 0 ? " and " + more + " more" : "");
+    private String operation() {
+      if (in == null) {
+        return "joins";
+      }
+      Wait wait = in.longest();
+      int more = in.waits().size() - 1;
+      return !in.failure().isEmpty()
+          ? "failed"
+          : !in.progress().joining().isEmpty()
+              ? in.progress().joining()
+              : wait == null
+                  ? "none since #" + in.progress().issued()
+                  : wait.op().describe() + (more > 0 ? " and " + more + " more" : "");
     }
 
     /** Shortens "its main thread is at app.Loader.next(Loader.java:41)". */
-    String thread() {
+    private String thread() {
       return in == null
           ? ""
           : in.progress().elsewhere().replaceFirst("^its (.*) thread is at ", "$1: ");
     }
-  }
 
-  private static Place placeOf(RankStanding standing) {
-    Place found = Place.NONE;
-    for (Map.Entry<String, InGroup> each : standing.groups().entrySet()) {
-      Place place = new Place(each.getKey(), each.getValue());
-      found = found.in() == null || place.nanos() > found.nanos() ? place : found;
+    List<String> texts() {
+      Wait wait = longest();
+      return List.of(
+          "" + rank,
+          process,
+          group,
+          operation(),
+          wait == null || wait.nanos() < 0
+              ? ""
+              : JobVerdict.inWords(Duration.ofNanos(wait.nanos())),
+          wait == null
+              ? ""
+              : !missing.isEmpty()
+                  ? PeerLateException.ranks(missing)
+                  : wait.op().type().isPointToPoint() ? "any rank" : "nobody",
+          lag.times() + "/" + lag.collectives,
+          String.format(Locale.ROOT, "%.1f ms", lag.medianNanos() / 1e6),
+          percent(lag.waitingNanos()),
+          percent(lag.movingNanos),
+          thread(),
+          lag.lastIn().entrySet().stream()
+              .map(each -> each.getKey() + " (" + each.getValue() + "x)")
+              .collect(Collectors.joining(", ")));
     }
-    return found;
+
+    private String percent(long nanos) {
+      double share = lag.spanNanos == 0 ? 0 : 100.0 * nanos / lag.spanNanos;
+      return String.format(Locale.ROOT, "%.1f%%", share);
+    }
+
+    Map<String, Object> toMap() {
+      Wait wait = longest();
+      Map<String, Object> map = new LinkedHashMap<>();
+      map.put("rank", rank);
+      map.put("state", "alive");
+      map.put("process", process);
+      map.put("group", group);
+      map.put("operation", operation());
+      map.put("waited_s", wait == null || wait.nanos() < 0 ? null : wait.nanos() / 1e9);
+      map.put("waits_for", missing);
+      map.put("collectives", lag.collectives);
+      map.put("last", lag.times());
+      map.put("lag_ms", lag.medianNanos() / 1e6);
+      map.put("others_waited_ms", lag.totalNanos() / 1e6);
+      map.put("time_ms", lag.spanNanos / 1e6);
+      map.put("waiting_ms", lag.waitingNanos() / 1e6);
+      map.put("moving_ms", lag.movingNanos / 1e6);
+      map.put("last_in", lag.lastIn());
+      map.put("at", thread());
+      return map;
+    }
   }
 
   static List<String> lines(JobFacts job, JobVerdict verdict, List<String> problems) {
     SortedMap<Integer, List<String>> rows = new TreeMap<>();
-    job.standings().forEach((rank, standing) -> rows.put(rank, row(job, rank, standing)));
+    job.standings()
+        .forEach((rank, standing) -> rows.put(rank, Row.of(job, rank, standing).texts()));
     for (Map.Entry<Integer, Silence> each : job.silent().entrySet()) {
       List<String> row = new ArrayList<>(List.of("" + each.getKey(), "" + each.getValue()));
       HEAD.subList(2, HEAD.size()).forEach(_ -> row.add(""));
@@ -139,43 +198,14 @@ final class JobText {
     return lines;
   }
 
-  private static List<String> row(JobFacts job, int rank, RankStanding standing) {
-    Place place = placeOf(standing);
-    Wait wait = place.longest();
-    List<Integer> missing = wait == null ? List.of() : job.waitsFor(rank, place.group(), wait);
-    Lag lag = job.lags().of(rank);
-    return List.of(
-        "" + rank,
-        standing.process(),
-        place.group(),
-        place.operation(),
-        wait == null || wait.nanos() < 0 ? "" : JobVerdict.inWords(Duration.ofNanos(wait.nanos())),
-        wait == null
-            ? ""
-            : missing.isEmpty()
-                ? wait.op().type().isPointToPoint() ? "any rank" : "nobody"
-                : PeerLateException.ranks(missing),
-        lag.times() + "/" + lag.collectives(),
-        String.format(Locale.ROOT, "%.1f ms", lag.medianNanos() / 1e6),
-        percent(lag.waitingNanos(), lag.spanNanos()),
-        percent(lag.movingNanos(), lag.spanNanos()),
-        place.thread(),
-        lag.lastIn().entrySet().stream()
-            .map(each -> each.getKey() + " (" + each.getValue() + "x)")
-            .collect(Collectors.joining(", ")));
-  }
-
-  private static String percent(long part, long whole) {
-    return String.format(Locale.ROOT, "%.1f%%", whole == 0 ? 0 : 100.0 * part / whole);
-  }
-
   static Map<String, Object> toMap(JobFacts job, JobVerdict verdict, List<String> problems) {
     Map<String, Object> map = new LinkedHashMap<>();
     map.put("verdict", verdict.toMap());
     Map<String, Object> groups = new LinkedHashMap<>(job.records().groups());
     map.put("groups", groups);
     SortedMap<Integer, Map<String, Object>> ranks = new TreeMap<>();
-    job.standings().forEach((rank, standing) -> ranks.put(rank, rank(job, rank, standing)));
+    job.standings()
+        .forEach((rank, standing) -> ranks.put(rank, Row.of(job, rank, standing).toMap()));
     job.silent()
         .forEach((rank, why) -> ranks.put(rank, Map.of("rank", rank, "state", why.toString())));
     map.put("ranks", ranks.values());
@@ -184,30 +214,6 @@ final class JobText {
     map.put("held_up", job.lags().heldUp().stream().map(HeldUp::describe).toList());
     map.put("operations", operations(job));
     map.put("pauses", job.records().pauses().stream().map(pause -> pause(job, pause)).toList());
-    return map;
-  }
-
-  private static Map<String, Object> rank(JobFacts job, int rank, RankStanding standing) {
-    Place place = placeOf(standing);
-    Wait wait = place.longest();
-    Lag lag = job.lags().of(rank);
-    Map<String, Object> map = new LinkedHashMap<>();
-    map.put("rank", rank);
-    map.put("state", "alive");
-    map.put("process", standing.process());
-    map.put("group", place.group());
-    map.put("operation", place.operation());
-    map.put("waited_s", wait == null || wait.nanos() < 0 ? null : wait.nanos() / 1e9);
-    map.put("waits_for", wait == null ? List.of() : job.waitsFor(rank, place.group(), wait));
-    map.put("collectives", lag.collectives());
-    map.put("last", lag.times());
-    map.put("lag_ms", lag.medianNanos() / 1e6);
-    map.put("others_waited_ms", lag.totalNanos() / 1e6);
-    map.put("time_ms", lag.spanNanos() / 1e6);
-    map.put("waiting_ms", lag.waitingNanos() / 1e6);
-    map.put("moving_ms", lag.movingNanos() / 1e6);
-    map.put("last_in", lag.lastIn());
-    map.put("at", place.thread());
     return map;
   }
 

@@ -117,11 +117,6 @@ public final class JobView {
     return List.copyOf(all);
   }
 
-  /** Returns a time of a rank's clock by one clock, in microseconds since the first operation. */
-  public double micros(int rank, long nanos) {
-    return facts.lags().micros(rank, nanos);
-  }
-
   /** Returns the lines of a page of text: the verdict, a table of the ranks, and details. */
   public List<String> lines() {
     return JobText.lines(facts, verdict, problems());

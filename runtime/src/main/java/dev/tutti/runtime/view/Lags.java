@@ -43,31 +43,22 @@ public final class Lags {
 
   /** Where the time of a rank went, and how it kept the others waiting. */
   public static final class Lag {
-    private int collectives;
-    private long spanNanos;
+    /** The number of collectives that have ended on all ranks. */
+    int collectives;
+
+    /** The time from the rank's first call to its last end. */
+    long spanNanos;
+
+    /** The time in collectives after all ranks had come. */
+    long movingNanos;
+
     private long waitingNanos;
-    private long movingNanos;
     private final List<Long> lags = new ArrayList<>();
     private final SortedMap<String, Integer> lastIn = new TreeMap<>();
-
-    /** Returns the number of collectives that have ended on all ranks. */
-    public int collectives() {
-      return collectives;
-    }
-
-    /** Returns the time from the rank's first call to its last end. */
-    public long spanNanos() {
-      return spanNanos;
-    }
 
     /** Returns the time in collectives, waiting for others. */
     public long waitingNanos() {
       return waitingNanos;
-    }
-
-    /** Returns the time in collectives after all ranks had come. */
-    public long movingNanos() {
-      return movingNanos;
     }
 
     /** Returns how often the rank was the last to come. */
@@ -158,7 +149,7 @@ public final class Lags {
   }
 
   /** Returns a time of a rank's clock by one clock, in microseconds since the first operation. */
-  double micros(int rank, long nanos) {
+  public double micros(int rank, long nanos) {
     return (nanos + offset(rank) - originNanos) / 1e3;
   }
 

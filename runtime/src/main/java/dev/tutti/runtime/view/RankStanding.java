@@ -33,7 +33,17 @@ record RankStanding(String process, SortedMap<String, InGroup> groups) {
    * @param progress how far the rank has come
    * @param waits the operations that have not ended, longest first
    */
-  record InGroup(String failure, RankProgress progress, List<Wait> waits) {}
+  record InGroup(String failure, RankProgress progress, List<Wait> waits) {
+    /** Returns the operation that has waited longest, or null if none waits. */
+    @Nullable Wait longest() {
+      return waits.isEmpty() ? null : waits.getFirst();
+    }
+
+    /** Returns how long it has waited, or -1 if none waits. */
+    long nanos() {
+      return waits.isEmpty() ? -1 : Math.max(0, waits.getFirst().nanos());
+    }
+  }
 
   /**
    * An operation that has not ended.

@@ -211,7 +211,7 @@ class JobViewTest {
             "rank 1 is hung: it has not called allReduce #2, which 1 of 2 ranks called 60 s ago");
     Lags.Lag waiting = view.lags().of(0);
     assertThat(waiting.waitingNanos()).isEqualTo(Duration.ofSeconds(60).toNanos());
-    assertThat(waiting.spanNanos()).isEqualTo(Duration.ofSeconds(64).toNanos());
+    assertThat(waiting.spanNanos).isEqualTo(Duration.ofSeconds(64).toNanos());
     assertThat(view.lags().of(1).waitingNanos()).isZero();
   }
 }
