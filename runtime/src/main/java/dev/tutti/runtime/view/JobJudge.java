@@ -1,5 +1,8 @@
 package dev.tutti.runtime.view;
 
+import static java.util.stream.Collectors.groupingBy;
+import static java.util.stream.Collectors.toList;
+
 import dev.tutti.runtime.failure.Evidence;
 import dev.tutti.runtime.failure.JobVerdict;
 import dev.tutti.runtime.failure.JobVerdict.State;
@@ -11,12 +14,14 @@ import dev.tutti.runtime.view.Lags.Lag;
 import dev.tutti.runtime.view.RankStanding.InGroup;
 import dev.tutti.runtime.view.RankStanding.Wait;
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.Comparator;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.SortedMap;
-import java.util.SortedSet;
 import java.util.TreeMap;
 import java.util.TreeSet;
 import org.jspecify.annotations.Nullable;
@@ -52,51 +57,29 @@ final class JobJudge {
   static JobVerdict judge(JobFacts job) {
     JobJudge judge = new JobJudge(job);
     JobVerdict failure = judge.failure();
-    if (failure != null) {
-      return failure;
-    }
-    for (String group : job.records().groups().keySet()) {
-      JobVerdict found = ofCalls(job, group);
-      if (found != null) {
-        return found;
-      }
-    }
-    for (Map.Entry<Integer, Silence> each : job.silent().entrySet()) {
-      if (each.getValue() == Silence.NO_RECORD) {
-        return noRecord(each.getKey());
-      }
-    }
-    return judge.ofTimes();
+    return failure != null ? failure : problems(job).stream().findFirst().orElseGet(judge::ofTimes);
   }
 
-  /** Returns the verdict on calls of a group that do not match; null if all match. */
-  private static @Nullable JobVerdict ofCalls(JobFacts job, String group) {
-    int size = job.records().groups().getOrDefault(group, List.of()).size();
-    JobVerdict found = JobVerdict.ofCalls(job.progress(group), size);
-    return found == null ? null : inJob(job, group, found);
-  }
-
-  /** Returns all that is wrong: calls that do not match, missing records and wrong verdicts. */
-  static SortedSet<String> problems(JobFacts job) {
-    SortedSet<String> all = new TreeSet<>(job.replay().problems);
-    for (String group : job.records().groups().keySet()) {
-      JobVerdict found = ofCalls(job, group);
-      if (found != null) {
-        all.add(found.text());
-      }
-    }
+  /** Returns what is wrong with the records: calls that do not match, then missing records. */
+  static List<JobVerdict> problems(JobFacts job) {
+    List<JobVerdict> all = new ArrayList<>();
+    job.records()
+        .groups()
+        .forEach(
+            (group, ranks) -> {
+              JobVerdict found = JobVerdict.ofCalls(job.progress(group), ranks.size());
+              if (found != null) {
+                all.add(inJob(job, group, found));
+              }
+            });
     job.silent()
         .forEach(
             (rank, why) -> {
               if (why == Silence.NO_RECORD) {
-                all.add(noRecord(rank).text());
+                all.add(new JobVerdict(State.FAILED, rank, "rank " + rank + " left no record"));
               }
             });
     return all;
-  }
-
-  private static JobVerdict noRecord(int rank) {
-    return new JobVerdict(State.FAILED, rank, "rank " + rank + " left no record");
   }
 
   /** Returns a verdict on a group in terms of the ranks of the job. */
@@ -152,34 +135,35 @@ final class JobJudge {
     return wait == null ? ofLags() : wait;
   }
 
-  /** Judges the operation that has waited longest; null if none has waited for long. */
+  private record Waiting(int rank, String group, Wait op, long nanos) {}
+
+  /**
+   * Judges the operation that has waited longest; null if none has waited for long. One of which
+   * that is not known counts as hung.
+   */
   private @Nullable JobVerdict longestWait(long hungNanos) {
-    int rank = -1;
-    String group = "";
-    Wait longest = null;
-    for (Map.Entry<Integer, RankStanding> each : job.standings().entrySet()) {
-      for (Map.Entry<String, InGroup> in : each.getValue().groups().entrySet()) {
-        for (Wait wait : in.getValue().waits()) {
-          if (longest == null || nanos(wait, hungNanos) > nanos(longest, hungNanos)) {
-            longest = wait;
-            rank = each.getKey();
-            group = in.getKey();
-          }
-        }
-      }
-    }
-    if (longest == null || nanos(longest, hungNanos) < Math.min(SLOW_NANOS, hungNanos)) {
+    List<Waiting> all = new ArrayList<>();
+    job.standings()
+        .forEach(
+            (rank, standing) ->
+                standing
+                    .groups()
+                    .forEach(
+                        (group, in) -> {
+                          for (Wait wait : in.waits()) {
+                            long nanos = wait.nanos() < 0 ? hungNanos : wait.nanos();
+                            all.add(new Waiting(rank, group, wait, nanos));
+                          }
+                        }));
+    Waiting longest = all.stream().max(Comparator.comparingLong(Waiting::nanos)).orElse(null);
+    if (longest == null || longest.nanos < Math.min(SLOW_NANOS, hungNanos)) {
       return null;
     }
-    JobVerdict verdict = inJob(job, group, JobVerdict.ofWait(evidence(rank, group, longest)));
-    return longest.nanos() >= hungNanos
+    Evidence evidence = evidence(longest.rank, longest.group, longest.op);
+    JobVerdict verdict = inJob(job, longest.group, JobVerdict.ofWait(evidence));
+    return longest.op.nanos() >= hungNanos
         ? verdict
-        : verdict.rank() < 0 ? null : longest.nanos() < 0 ? verdict : verdict.asSlow();
-  }
-
-  /** Returns how long an operation has waited; if that is not known, long enough to be hung. */
-  private static long nanos(Wait wait, long hungNanos) {
-    return wait.nanos() < 0 ? hungNanos : wait.nanos();
+        : verdict.rank() < 0 ? null : longest.op.nanos() < 0 ? verdict : verdict.asSlow();
   }
 
   private Evidence evidence(int rank, String group, Wait wait) {
@@ -249,31 +233,31 @@ final class JobJudge {
    * @param leastNanos how long the pauses of a rank must be
    */
   private @Nullable JobVerdict ofPauses(int only, long leastNanos) {
-    SortedMap<Integer, Long> paused = new TreeMap<>();
-    SortedMap<Integer, HeldUp> longest = new TreeMap<>();
-    for (HeldUp held : job.lags().heldUp()) {
-      int rank = held.call().rank();
-      if (only < 0 || rank == only) {
-        paused.merge(rank, held.pausedNanos(), Long::sum);
-        longest.merge(rank, held, (a, b) -> b.pausedNanos() > a.pausedNanos() ? b : a);
-      }
+    List<HeldUp> worst =
+        job.lags().heldUp().stream()
+            .filter(held -> only < 0 || held.call().rank() == only)
+            .collect(groupingBy(held -> held.call().rank(), TreeMap::new, toList()))
+            .values()
+            .stream()
+            .max(Comparator.comparingLong(JobJudge::pausedNanos))
+            .orElse(List.of());
+    if (worst.isEmpty() || pausedNanos(worst) < Math.max(PAUSE_NANOS, leastNanos)) {
+      return null;
     }
-    int worst = -1;
-    for (Map.Entry<Integer, Long> each : paused.entrySet()) {
-      worst = worst < 0 || each.getValue() > paused.getOrDefault(worst, 0L) ? each.getKey() : worst;
-    }
-    HeldUp held = longest.get(worst);
-    long total = paused.getOrDefault(worst, 0L);
-    return held == null || total < Math.max(PAUSE_NANOS, leastNanos)
-        ? null
-        : new JobVerdict(
-            State.PAUSED,
-            worst,
-            "rank %d's JVM was paused for %s: %s, before %s"
-                .formatted(
-                    worst,
-                    JobVerdict.inWords(Duration.ofNanos(total)),
-                    held.what(),
-                    held.call().describe()));
+    HeldUp longest = Collections.max(worst, Comparator.comparingLong(HeldUp::pausedNanos));
+    int rank = longest.call().rank();
+    return new JobVerdict(
+        State.PAUSED,
+        rank,
+        "rank %d's JVM was paused for %s: %s, before %s"
+            .formatted(
+                rank,
+                JobVerdict.inWords(Duration.ofNanos(pausedNanos(worst))),
+                longest.what(),
+                longest.call().describe()));
+  }
+
+  private static long pausedNanos(List<HeldUp> all) {
+    return all.stream().mapToLong(HeldUp::pausedNanos).sum();
   }
 }

@@ -10,6 +10,7 @@ import java.util.Set;
 import java.util.SortedMap;
 import java.util.SortedSet;
 import java.util.TreeMap;
+import java.util.TreeSet;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
@@ -112,7 +113,8 @@ public final class JobView {
 
   /** Returns what is wrong beside the verdict: calls that do not match, and missing records. */
   public List<String> problems() {
-    SortedSet<String> all = JobJudge.problems(facts);
+    SortedSet<String> all = new TreeSet<>(facts.replay().problems);
+    JobJudge.problems(facts).forEach(problem -> all.add(problem.text()));
     all.remove(verdict.text());
     return List.copyOf(all);
   }
