@@ -49,7 +49,9 @@ final class LocalJobs {
 
   /** The settings of a rank that say of what kind its store is and how to be admitted. */
   private static final Set<String> ACCESS =
-      Stream.concat(TlsSettings.all().stream(), Stream.of(RuntimeSettings.STORE, JobToken.SETTING))
+      Stream.concat(
+              TlsSettings.all().stream(),
+              Stream.of(RuntimeSettings.STORE, RuntimeSettings.INIT_METHOD, JobToken.SETTING))
           .map(Setting::name)
           .collect(Collectors.toUnmodifiableSet());
 
@@ -147,9 +149,10 @@ final class LocalJobs {
     for (String name : PLACE) {
       complete.text(name).ifPresent(value -> access.put(name, value));
     }
-    return rank.matches("[0-9]{1,9}")
-            && !size.isEmpty()
-            && access.containsKey(RuntimeSettings.MASTER_PORT.name())
+    boolean isPlaceKnown =
+        access.containsKey(RuntimeSettings.MASTER_PORT.name())
+            || access.containsKey(RuntimeSettings.INIT_METHOD.name());
+    return rank.matches("[0-9]{1,9}") && !size.isEmpty() && isPlaceKnown
         ? Optional.of(
             new LocalRank(process, Settings.ofEnvironment(access), Integer.parseInt(rank), size))
         : Optional.empty();

@@ -22,8 +22,12 @@ public record StoreAddress(StoreKind kind, String host, int port) {
   private static final String CLUSTER = "aeron-cluster://";
   private static final int DEFAULT_PORT = 29500;
 
-  /** Returns the URL of the store that the ranks of a job use by default. */
+  /** Returns the URL of the store at which ranks with such an environment meet. */
   public static String ofEnvironment(Settings settings) {
+    String place = settings.get(RuntimeSettings.INIT_METHOD);
+    if (!place.startsWith("env://")) {
+      return place.replaceFirst("[?].*", "");
+    }
     String host = settings.text(RuntimeSettings.MASTER_ADDR.name()).orElse("127.0.0.1").strip();
     String port =
         settings.text(RuntimeSettings.MASTER_PORT.name()).orElse("" + DEFAULT_PORT).strip();

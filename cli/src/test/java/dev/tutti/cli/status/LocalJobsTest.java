@@ -87,7 +87,11 @@ class LocalJobsTest {
         "JOB_COMPLETION_INDEX=1 WORLD_SIZE=4 TUTTI_HEADLESS_SERVICE=train HOSTNAME=job-1"
             + " | tcp://job-0.train:29500",
         "JOB_COMPLETION_INDEX=1 WORLD_SIZE=4 MASTER_ADDR=job-0.train | tcp://job-0.train:29500",
-        "PET_NODE_RANK=1 PET_NNODES=4 PET_MASTER_ADDR=node1 PET_MASTER_PORT=99 | tcp://node1:99"
+        "PET_NODE_RANK=1 PET_NNODES=4 PET_MASTER_ADDR=node1 PET_MASTER_PORT=99 | tcp://node1:99",
+        // ranks of tutti run that do not meet at its store
+        "RANK=1 WORLD_SIZE=4 MASTER_ADDR=localhost MASTER_PORT=4711"
+            + " TUTTI_INIT_METHOD=aeron-cluster://a:1,b:1,c:1/job1?world_size=4"
+            + " | aeron-cluster://a:1,b:1,c:1/job1"
       })
   void aRankIsFoundByTheVariablesOfItsLauncher(String environment, String url) throws IOException {
     process(17, 1, environment);
