@@ -3,6 +3,8 @@ package dev.tutti.runtime.failure;
 import dev.tutti.Store;
 import dev.tutti.StoreException;
 import dev.tutti.runtime.failure.FailureEvent.Kind;
+import dev.tutti.runtime.membership.ChangeInput;
+import dev.tutti.runtime.membership.Membership;
 import dev.tutti.runtime.operation.RankProgress;
 import dev.tutti.store.PrefixStore;
 import java.util.List;
@@ -10,20 +12,30 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.TreeMap;
+import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
 
-/** Reads, from outside the job, what its ranks wrote about its first failure. */
+/**
+ * Reads, from outside the job, what its ranks wrote about its first failure, in the generation that
+ * they are in.
+ */
 public final class FailureLog {
   /** The maximum number of failures that are read. */
   private static final int MOST_EVENTS = 100;
 
-  private static final String GROUP = "0";
+  private static final String FIRST = "0";
 
   private final Store store;
-  private final int size;
+  private final Membership members = new Membership();
+
+  /** The group of all ranks in the current generation, and the number of each of its ranks. */
+  private String group = FIRST;
+
+  private List<Integer> ranks;
 
   private FailureLog(Store store, int size) {
     this.store = store;
-    this.size = size;
+    this.ranks = IntStream.range(0, size).boxed().toList();
   }
 
   /**
@@ -32,7 +44,7 @@ public final class FailureLog {
    *
    * @param store the store at which the ranks met
    * @param restarts how often the launcher has restarted the job
-   * @param size the number of ranks
+   * @param size the number of ranks at first
    * @throws StoreException if the store does not answer
    */
   public static Optional<JobVerdict> verdict(Store store, int restarts, int size) {
@@ -43,7 +55,7 @@ public final class FailureLog {
    * Returns the same.
    *
    * @param store the keys of one life of the job
-   * @param size the number of ranks
+   * @param size the number of ranks at first
    * @throws StoreException if the store does not answer
    */
   public static Optional<JobVerdict> verdict(Store store, int size) {
@@ -59,18 +71,21 @@ public final class FailureLog {
     FailureEvent first = null;
     Diagnosis found = null;
     int skipped = 0;
-    for (long number = 1; found == null && skipped < MOST_EVENTS; number++) {
+    for (long number = 1; skipped < MOST_EVENTS; number++) {
       byte[] bytes = read(JobMonitor.key(number));
       if (bytes.length == 0) {
         break;
       }
       LogEntry entry = LogEntry.decode(bytes);
-      if (entry instanceof LogEntry.Failed(FailureEvent event)) {
-        boolean isOfJob = event.group().equals(GROUP) || event.isOfAllGroups();
-        first = first == null && isOfJob ? event : first;
+      if (isGeneration(number, bytes)) {
+        first = null;
+        found = null;
+        skipped = 0;
+      } else if (entry instanceof LogEntry.Failed(FailureEvent event)) {
+        first = first == null ? ofJob(event) : first;
         skipped++;
-      } else if (entry instanceof LogEntry.Found(String group, int _, Diagnosis finding)) {
-        found = group.equals(GROUP) ? finding : null;
+      } else if (entry instanceof LogEntry.Found(String of, int _, Diagnosis finding)) {
+        found = found == null && of.equals(group) ? finding : found;
       }
     }
     if (first == null) {
@@ -80,19 +95,46 @@ public final class FailureLog {
         JobVerdict.ofFailure(evidence(first, found == null ? Diagnosis.NONE : found));
     return verdict.rank() < 0 && first.kind() != Kind.MISMATCH && found == null
         ? Optional.empty()
-        : Optional.of(verdict);
+        : Optional.of(inJob(verdict));
+  }
+
+  /** Takes an entry, and returns whether a generation begins with it. */
+  private boolean isGeneration(long number, byte[] entry) {
+    long before = members.generation();
+    boolean _ = members.take(ChangeInput.Read.of(number, entry, -1));
+    if (members.generation() == before) {
+      return false;
+    }
+    group = FIRST + "~" + members.generation();
+    ranks = members.members();
+    return true;
+  }
+
+  /** Returns what a failure means to the group of all ranks; null if it is of another group. */
+  private @Nullable FailureEvent ofJob(FailureEvent event) {
+    boolean isOfAll = event.isOfAllGroups();
+    return event.group().equals(group) || (isOfAll && group.equals(FIRST))
+        ? event
+        : isOfAll ? event.inGroup(group, ranks) : null;
+  }
+
+  private JobVerdict inJob(JobVerdict verdict) {
+    int rank = verdict.rank();
+    return group.equals(FIRST) ? verdict : verdict.inGroup(group, rank < 0 ? -1 : ranks.get(rank));
   }
 
   /** Adds what the ranks have found out since, and where they stood. */
   private Evidence evidence(FailureEvent event, Diagnosis found) {
     Map<Integer, RankProgress> answers = new TreeMap<>();
-    for (int rank = 0; rank < size; rank++) {
-      byte[] last = read(JobBoard.progressKey(GROUP, rank));
+    for (int rank = 0; rank < ranks.size(); rank++) {
+      byte[] last = read(JobBoard.progressKey(group, ranks.get(rank)));
       if (last.length > 0) {
         answers.put(rank, JobBoard.decode(last));
       }
     }
-    return Evidence.of(event, size, -1, -1, false).adopting(found).and(answers, Set.of(), Set.of());
+    return Evidence.of(event, ranks.size(), -1, -1, false)
+        .adopting(found)
+        .and(answers, Set.of(), Set.of());
   }
 
   private byte[] read(String key) {

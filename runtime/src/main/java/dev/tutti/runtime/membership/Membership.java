@@ -77,7 +77,7 @@ public final class Membership {
    *
    * @return whether it is the next one; if not, nothing changes
    */
-  boolean take(ChangeInput.Read next) {
+  public boolean take(ChangeInput.Read next) {
     long place = next.place();
     if (place != read + 1) {
       return false;

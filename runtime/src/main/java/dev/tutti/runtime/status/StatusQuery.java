@@ -3,15 +3,19 @@ package dev.tutti.runtime.status;
 import dev.tutti.Store;
 import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreTimeoutException;
+import dev.tutti.runtime.membership.ChangeInput.Read;
+import dev.tutti.runtime.membership.Membership;
 import dev.tutti.spi.Time;
 import dev.tutti.store.PrefixStore;
 import java.lang.System.Logger.Level;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.SortedMap;
 import java.util.SortedSet;
@@ -23,12 +27,17 @@ import java.util.stream.Collectors;
 
 /** Asks all ranks of the job at a store where they stand. Used by one thread at a time. */
 public final class StatusQuery implements AutoCloseable {
+  /*
+   * In a job that continued with other members, those of the current generation are asked, by their
+   * numbers. The log says who they are.
+   */
   private static final System.Logger LOG = System.getLogger(StatusQuery.class.getName());
   private static final Pattern JOINED = Pattern.compile("tutti/(\\d+)(?:\\.(\\d+))?/joined/(\\d+)");
 
   private final Store store;
   private final Inquiry inquiry;
   private final SortedSet<Integer> ranks;
+  private final Membership members = new Membership();
   private final List<String> written = new ArrayList<>();
   private long round;
 
@@ -89,9 +98,12 @@ public final class StatusQuery implements AutoCloseable {
     return query;
   }
 
-  /** Returns the ranks that are asked: those that had joined, and others that were added. */
+  /**
+   * Returns the ranks that are asked: those that had joined, and others that were added; after a
+   * change, the numbers of the members.
+   */
   public SortedSet<Integer> ranks() {
-    return new TreeSet<>(ranks);
+    return new TreeSet<>(members.generation() == 0 ? ranks : members.members());
   }
 
   /** Asks all ranks below a number from now on; an answer says how many ranks there are. */
@@ -113,7 +125,7 @@ public final class StatusQuery implements AutoCloseable {
 
   /** Returns the ranks that have left since by closing the group of all ranks. */
   public SortedSet<Integer> left() {
-    return ranks.stream()
+    return ranks().stream()
         .filter(rank -> store.check(List.of("left/" + rank)))
         .collect(Collectors.toCollection(TreeSet::new));
   }
@@ -126,6 +138,7 @@ public final class StatusQuery implements AutoCloseable {
   public SortedMap<Integer, byte[]> ask(Duration limit) {
     round++;
     set(inquiry.askKey(round), "1");
+    readLog();
     if (round == 1) {
       log(inquiry.encode());
     }
@@ -150,11 +163,27 @@ public final class StatusQuery implements AutoCloseable {
     return answers;
   }
 
-  private void log(byte[] entry) {
-    long number = 1;
-    while (!store.compareSet("event/" + number, null, entry).stored()) {
-      number++;
+  private void readLog() {
+    for (String next = nextKey(); store.check(List.of(next)); next = nextKey()) {
+      take(store.get(next));
     }
+  }
+
+  private void log(byte[] entry) {
+    byte[] there = null;
+    while (!Arrays.equals(there, entry)) {
+      Store.Swap swap = store.compareSet(nextKey(), null, entry);
+      there = swap.stored() ? entry : swap.value();
+      take(Objects.requireNonNull(there));
+    }
+  }
+
+  private String nextKey() {
+    return "event/" + (members.read() + 1);
+  }
+
+  private void take(byte[] entry) {
+    boolean _ = members.take(Read.of(members.read() + 1, entry, -1));
   }
 
   private void set(String key, String value) {

@@ -8,6 +8,9 @@ import dev.tutti.runtime.failure.FailureEvent.Kind;
 import dev.tutti.runtime.failure.JobVerdict.State;
 import dev.tutti.runtime.group.LocalProvider;
 import dev.tutti.runtime.group.LocalWorld;
+import dev.tutti.runtime.membership.ChangePlan;
+import dev.tutti.runtime.membership.MembershipEntry;
+import dev.tutti.runtime.membership.Rules;
 import dev.tutti.runtime.operation.RankProgress;
 import dev.tutti.runtime.operation.RankProgress.Pending;
 import dev.tutti.store.HashStore;
@@ -15,6 +18,7 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.TreeMap;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -67,6 +71,41 @@ class FailureLogTest {
                 2,
                 "rank 2 is gone, as detected by rank 1 in allReduce #7: its connection ended"));
     assertThat(verdict(2)).isEmpty();
+  }
+
+  /** Lets members continue without rank 1, with a process that gets the number 3. */
+  private void replace(int first) {
+    List<MembershipEntry> entries =
+        List.of(
+            new MembershipEntry.Waiting("joiner"),
+            new MembershipEntry.Change(0, 0, 3, new Rules(1, 3, 0, 1, 1)),
+            new MembershipEntry.Generation(
+                first + 1,
+                0,
+                0,
+                new ChangePlan(new TreeMap<>(Map.of(1, "it is lost")), List.of("joiner"))));
+    for (int i = 0; i < entries.size(); i++) {
+      store.set("tutti/3/event/" + (first + i), entries.get(i).encode());
+    }
+  }
+
+  @Test
+  void whatFailedBeforeTheMembersChangedIsOver() {
+    append(1, "", Kind.PEER_LOST, 1, 1, "its process ended");
+    assertThat(verdict(3).orElseThrow().rank()).isEqualTo(1);
+    replace(2);
+    assertThat(verdict(3)).isEmpty();
+    append(5, "", Kind.PEER_LOST, 1, 1, "its process ended");
+    append(6, "0", Kind.PEER_LOST, 0, 1, "its connection ended");
+    assertThat(verdict(3)).isEmpty();
+    append(7, "", Kind.PEER_LOST, 3, 3, "its process ended");
+    assertThat(verdict(3))
+        .contains(
+            new JobVerdict(
+                State.FAILED,
+                3,
+                "group 0~4: rank 2 is gone, as detected by the store in allReduce #7: its"
+                    + " process ended"));
   }
 
   @Test
