@@ -27,6 +27,9 @@ import org.jspecify.annotations.Nullable;
 public final class Elastic {
   private static final System.Logger LOG = System.getLogger(Elastic.class.getName());
 
+  /** The name of the group of all ranks before its members change. */
+  private static final String FIRST = "0";
+
   private final ElasticOptions options;
   private final Program program;
   private final HeldState held = new HeldState();
@@ -56,6 +59,8 @@ public final class Elastic {
    * @param options how many ranks there may be, and how long they wait
    * @param program what each rank runs, on the calling thread
    * @throws TooFewRanksException if too few ranks are left, and no others come in time
+   * @throws IllegalArgumentException on all ranks, if the job starts with fewer or more ranks than
+   *     the options allow
    * @throws Exception if this process cannot join, or the program fails for another reason than a
    *     lost rank
    */
@@ -93,6 +98,7 @@ public final class Elastic {
   private void runAll(ProcessGroup first) throws Exception {
     ProcessGroup group = first;
     try {
+      requireSize(group);
       FolderOwner.Patience patience = FolderOwner.Patience.NONE;
       while (!runOne(group, patience)) {
         group = change(group);
@@ -100,6 +106,16 @@ public final class Elastic {
       }
     } finally {
       group.close();
+    }
+  }
+
+  private void requireSize(ProcessGroup group) {
+    int size = group.size();
+    if (group.name().equals(FIRST) && (size < options.fewest() || size > options.most())) {
+      throw new IllegalArgumentException(
+          ("the job starts with %d ranks, but withSize allows %d to %d: start as many ranks, or"
+                  + " change the sizes")
+              .formatted(size, options.fewest(), options.most()));
     }
   }
 

@@ -28,6 +28,8 @@ import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.api.parallel.Isolated;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 
 /** Tests elastic jobs whose programs make mistakes, or that have too few ranks. */
 @Isolated("threads of other tests in shared locks would bring in real time")
@@ -106,6 +108,29 @@ class ElasticTest {
             });
     assertThat(ends.get(2).failure()).hasMessage("a bad record");
     assertThat(restored).containsExactly(0L, 0L, 0L, 5L, 5L);
+  }
+
+  @ParameterizedTest
+  @CsvSource({"3, 8", "1, 1"})
+  void aJobStartsWithAsManyRanksAsItsOptionsAllow(int fewest, int most) {
+    List<RankEnd> ends =
+        run(
+            SimulatedWorld.of(2),
+            ElasticOptions.DEFAULT.withSize(fewest, most),
+            generation -> {
+              throw new AssertionError("the program runs");
+            });
+    assertThat(ends)
+        .hasSize(2)
+        .allSatisfy(
+            end ->
+                assertThat(end.failure())
+                    .isInstanceOf(IllegalArgumentException.class)
+                    .hasMessage(
+                        "the job starts with 2 ranks, but withSize allows %d to %d: start as many"
+                            + " ranks, or change the sizes",
+                        fewest,
+                        most));
   }
 
   @Test
