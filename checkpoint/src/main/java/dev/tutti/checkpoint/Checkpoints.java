@@ -78,21 +78,19 @@ public final class Checkpoints implements AutoCloseable {
   }
 
   static Checkpoints in(ProcessGroup group, Path folder, Disk disk) {
-    return in(group, folder, disk, FolderOwner.Patience.NONE);
+    return open(ownGroup(group), folder, disk, FolderOwner.Patience.NONE);
   }
 
-  static Checkpoints in(ProcessGroup group, Path folder, Disk disk, FolderOwner.Patience patience) {
-    if (!group.backends().containsKey(Device.CPU.type())) {
-      throw new IllegalArgumentException(
-          "the group has no backend for the host, with which ranks agree on a checkpoint; its"
-              + " backends are "
-              + group.backends());
-    }
+  /**
+   * Opens the checkpoints of a job.
+   *
+   * @param own the result of {@link #ownGroup}, which is closed with these checkpoints
+   */
+  static Checkpoints open(ProcessGroup own, Path folder, Disk disk, FolderOwner.Patience patience) {
     Path root = folder.toAbsolutePath();
-    ProcessGroup own = ownGroup(group);
     ExecutorService writer =
         Executors.newSingleThreadExecutor(
-            Thread.ofPlatform().daemon().name("tutti-checkpoint-" + group.rank()).factory());
+            Thread.ofPlatform().daemon().name("tutti-checkpoint-" + own.rank()).factory());
     try {
       FolderOwner owner = FolderOwner.take(own, writer, root, disk, patience);
       Checkpoints opened = new Checkpoints(own, writer, owner, new CheckpointFolder(disk, root));
@@ -107,6 +105,12 @@ public final class Checkpoints implements AutoCloseable {
 
   /** Returns a group of the same ranks, in which they may wait while others write. */
   static ProcessGroup ownGroup(ProcessGroup group) {
+    if (!group.backends().containsKey(Device.CPU.type())) {
+      throw new IllegalArgumentException(
+          "the group has no backend for the host, with which ranks agree on a checkpoint; its"
+              + " backends are "
+              + group.backends());
+    }
     ProcessGroup own =
         group.subgroup(IntStream.range(0, group.size()).boxed().toList()).orElseThrow();
     if (own.timeout().compareTo(LEAST_TIMEOUT) < 0) {
@@ -284,6 +288,19 @@ public final class Checkpoints implements AutoCloseable {
         throw e;
       };
     }
+  }
+
+  /** Waits for the last save, also if it fails; whoever asks next gets the failure. */
+  void awaitLast() {
+    Saving pending = last;
+    if (pending != null) {
+      pending.awaitEnd();
+    }
+  }
+
+  /** Returns whether a save is not over on this rank. */
+  boolean isSaving() {
+    return last != null && !last.isDone();
   }
 
   /** Waits for the save before, and returns its failure if nobody awaited it. */

@@ -122,23 +122,35 @@ public final class Elastic {
   /** Runs the program in a generation; returns whether it is over on all ranks. */
   private boolean runOne(ProcessGroup group, FolderOwner.Patience patience) throws Exception {
     ElasticGeneration generation = new ElasticGeneration(group, options, held, patience);
-    try (AutoCloseable _ = generation::end) {
-      program.run(generation);
+    try {
+      runProgram(generation);
+      hasReturned |= !generation.isOver();
+      generation.end();
       if (!generation.isOver()) {
-        hasReturned = true;
         group.barrier();
         return true;
       }
-    } catch (ChangeOfMembers e) {
-      LOG.log(Level.DEBUG, "{0}", e.getMessage());
     } catch (Exception | Error e) {
-      if (!isLoss(group, e)) {
+      boolean isLoss = isLoss(group, e);
+      if (isLoss) {
+        group.revoke("a rank was lost: " + e.getMessage());
+      } else {
         group.abort("its program failed: " + e);
+      }
+      generation.abandon();
+      if (!isLoss) {
         throw e;
       }
-      group.revoke("a rank was lost: " + e.getMessage());
     }
     return false;
+  }
+
+  private void runProgram(ElasticGeneration generation) throws Exception {
+    try {
+      program.run(generation);
+    } catch (ChangeOfMembers e) {
+      LOG.log(Level.DEBUG, "{0}", e.getMessage());
+    }
   }
 
   /** Returns whether the others can go on after a failure of this rank's program. */

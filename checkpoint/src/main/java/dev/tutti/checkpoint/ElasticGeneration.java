@@ -4,8 +4,10 @@ import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.checkpoint.disk.NioDisk;
+import java.lang.System.Logger.Level;
 import java.nio.file.Path;
 import java.util.OptionalLong;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -13,12 +15,15 @@ import org.jspecify.annotations.Nullable;
  * time calls the methods, on all ranks in the same order.
  */
 public final class ElasticGeneration {
+  private static final System.Logger LOG = System.getLogger(ElasticGeneration.class.getName());
+
   private final ProcessGroup group;
   private final ElasticOptions options;
   private final HeldState held;
   private final FolderOwner.Patience patience;
-  private final Tensor agreed = Tensor.of(0L, 0L, 0L);
+  private final Tensor agreed = Tensor.of(0L, 0L, 0L, 0L);
   private @Nullable Contents state;
+  private @Nullable ProcessGroup beside;
   private @Nullable Checkpoints checkpoints;
   private long step = -1;
   private boolean isOver;
@@ -71,8 +76,7 @@ public final class ElasticGeneration {
     }
     long last = held.restore(group, contents);
     if (folder != null) {
-      checkpoints = Checkpoints.in(group, folder, new NioDisk(), patience);
-      last = last < 0 ? load(checkpoints, contents, hasParts) : last;
+      last = open(folder, contents, last);
     } else if (last < 0) {
       HeldState.begin(group, contents);
     }
@@ -83,15 +87,39 @@ public final class ElasticGeneration {
     return step;
   }
 
-  private long load(Checkpoints from, Contents contents, boolean hasParts) {
-    OptionalLong loaded = from.loadLatest(contents);
+  /** Opens the checkpoints, and loads the last one if no rank has the state; returns its step. */
+  private long open(Path folder, Contents contents, long last) {
+    ProcessGroup own = Checkpoints.ownGroup(group);
+    beside = own;
+    Checkpoints opened =
+        together(own, () -> Checkpoints.open(own, folder, new NioDisk(), patience));
+    checkpoints = opened;
+    if (last >= 0) {
+      return last;
+    }
+    OptionalLong loaded = together(own, () -> opened.loadLatest(contents));
     if (loaded.isEmpty()) {
       HeldState.begin(group, contents);
-      if (hasParts) {
-        from.save(0, contents).await();
+      if (HeldState.hasParts(contents)) {
+        await(own, opened.save(0, contents));
       }
     }
     return loaded.orElse(0);
+  }
+
+  /** Waits in the group of the checkpoints, as all ranks do. */
+  private <T> T together(ProcessGroup own, Supplier<T> wait) {
+    return new RollCall(group, own, options.group().time()).during(wait);
+  }
+
+  private void await(ProcessGroup own, Saving saving) {
+    Saving _ =
+        together(
+            own,
+            () -> {
+              saving.await();
+              return saving;
+            });
   }
 
   /**
@@ -115,6 +143,7 @@ public final class ElasticGeneration {
     agreed.setLong(0, done);
     agreed.setLong(1, -done);
     agreed.setLong(2, isWanted ? 1 : 0);
+    agreed.setLong(3, checkpoints != null && checkpoints.isSaving() ? 1 : 0);
     group.allReduce(agreed, ReduceOp.MAX);
     if (agreed.getLong(0) != done || agreed.getLong(1) != -done) {
       throw new IllegalStateException(
@@ -132,14 +161,28 @@ public final class ElasticGeneration {
 
   private void save(Contents contents) {
     Checkpoints saver = checkpoints;
-    if (saver == null) {
+    ProcessGroup own = beside;
+    boolean isKept = isOver && HeldState.hasParts(contents);
+    if (saver == null || own == null || (!isKept && step % options.every() != 0)) {
       return;
     }
-    if (isOver && HeldState.hasParts(contents)) {
-      saver.save(step, contents).await();
-    } else if (step % options.every() == 0) {
-      Saving _ = saver.save(step, contents);
+    if (agreed.getLong(3) > 0) {
+      awaitLast(own, saver);
     }
+    Saving saving = saver.save(step, contents);
+    if (isKept) {
+      await(own, saving);
+    }
+  }
+
+  private void awaitLast(ProcessGroup own, Checkpoints saver) {
+    Checkpoints _ =
+        together(
+            own,
+            () -> {
+              saver.awaitLast();
+              return saver;
+            });
   }
 
   /** Returns whether members change because some wait to join. */
@@ -147,10 +190,29 @@ public final class ElasticGeneration {
     return isOver;
   }
 
-  /** Waits for the last save. */
+  /** Waits for the last save, and closes the checkpoints, as all ranks do. */
   void end() {
-    if (checkpoints != null) {
-      checkpoints.close();
+    Checkpoints saver = checkpoints;
+    ProcessGroup own = beside;
+    if (saver != null && own != null) {
+      awaitLast(own, saver);
+      saver.close();
+    }
+  }
+
+  /** Ends without the other ranks, of which some may be gone; a save that is not over fails. */
+  void abandon() {
+    Checkpoints saver = checkpoints;
+    ProcessGroup own = beside;
+    if (own != null) {
+      own.revoke("the ranks of the job change, or this one leaves");
+    }
+    if (saver != null) {
+      try {
+        saver.close();
+      } catch (CheckpointException e) {
+        LOG.log(Level.DEBUG, "rank {0}: {1}", group.rank(), e.getMessage());
+      }
     }
   }
 }

@@ -54,10 +54,15 @@ public final class Saving {
     }
   }
 
+  /** Waits for the end, whatever it is. */
+  void awaitEnd() {
+    result.exceptionally(e -> null).join();
+  }
+
   /** Waits for the end, and throws a failure that was not thrown before. */
   void end() {
     if (observed) {
-      result.exceptionally(e -> null).join();
+      awaitEnd();
     } else {
       await();
     }

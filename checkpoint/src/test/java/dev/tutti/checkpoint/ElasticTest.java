@@ -129,8 +129,7 @@ class ElasticTest {
                     .hasMessage(
                         "the job starts with 2 ranks, but withSize allows %d to %d: start as many"
                             + " ranks, or change the sizes",
-                        fewest,
-                        most));
+                        fewest, most));
   }
 
   @Test
@@ -221,7 +220,11 @@ class ElasticTest {
           new ForwardingTime(Time.SYSTEM) {
             @Override
             public void park(Object blocker, long nanos) {
-              close(holder);
+              if (blocker.equals(folder)) {
+                close(holder);
+              } else {
+                super.park(blocker, nanos);
+              }
             }
           };
       ElasticOptions options =
