@@ -11,7 +11,8 @@ public interface Wills {
   /**
    * Leaves a will that the store carries out if this process ends, or its host is lost, before this
    * handle is closed: the store then appends the numbers from 1 on to {@code log} and sets the
-   * first key that is absent.
+   * first key that is absent. If the value of the key {@code log} with {@code first} behind it
+   * begins with a line that is a number, it begins with that number.
    *
    * @param log the start of the keys, in front of the number
    * @param value the value to set, copied

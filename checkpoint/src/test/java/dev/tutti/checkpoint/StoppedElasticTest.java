@@ -26,7 +26,7 @@ class StoppedElasticTest {
   private static final int STOPPED = 1;
   private static final int NEVER = -1;
 
-  /** The program asks for the text of a section after restoring, committing, and copying. */
+  /** The text of a section is taken after a restore, then in each commit and in its save. */
   private static final int FIRST_SAVE = 2;
 
   @TempDir Path folder;

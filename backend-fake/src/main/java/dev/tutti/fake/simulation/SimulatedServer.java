@@ -57,10 +57,6 @@ final class SimulatedServer {
   }
 
   private void carryOut(Will will) {
-    int number = 1;
-    while (table.exists(will.log + number)) {
-      number++;
-    }
-    table.set(will.log + number, will.value);
+    table.set(table.nextOf(will.log), will.value);
   }
 }

@@ -13,6 +13,7 @@ import dev.tutti.Tensor;
 import dev.tutti.fake.simulation.FaultPlan.Fault;
 import dev.tutti.fake.simulation.FaultPlan.Kind;
 import dev.tutti.fake.simulation.SimulatedWorld.Outcome;
+import dev.tutti.fake.simulation.SimulatedWorld.RankEnd;
 import dev.tutti.shared.MemberWorlds;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Proxy;
@@ -23,6 +24,7 @@ import java.util.Map;
 import java.util.SplittableRandom;
 import java.util.TreeMap;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.parallel.Isolated;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -172,6 +174,60 @@ class SimulatedGenerationsTest {
     Outcome again = run(world, new Seen());
     assertThat(again.hash()).as("seed %d", seed).isEqualTo(outcome.hash());
     return seen.changes;
+  }
+
+  private static final ThreadLocal<Store> STORE = new ThreadLocal<>();
+
+  /** Returns where the log of a job begins. */
+  private static long firstOfLog(Store store) {
+    String first = store.getString("tutti/0/event/first");
+    return Long.parseLong(first.lines().findFirst().orElseThrow());
+  }
+
+  @Test
+  void whoStoodStillForGenerationsIsLeftOut() {
+    for (long seed = FIRST; seed < FIRST + SEEDS; seed++) {
+      SplittableRandom random = new SplittableRandom(seed);
+      List<Fault> faults = new ArrayList<>();
+      for (int rank = 2; rank < 4; rank++) {
+        Duration length = Duration.ofSeconds(45).plusMillis(random.nextInt(200));
+        faults.add(new Fault(Kind.PAUSE, rank, Duration.ofSeconds(2), length));
+      }
+      List<Duration> joiners = Stream.of(13, 20, 27, 34).map(Duration::ofSeconds).toList();
+      Seen seen = new Seen();
+      long[] first = new long[1];
+      Outcome outcome =
+          SimulatedWorld.of(4)
+              .withSeed(seed)
+              .withTimeout(TIMEOUT)
+              .withFaults(new FaultPlan(faults))
+              .withJoiners(joiners)
+              .withOptions(
+                  options -> {
+                    STORE.set(options.store().orElseThrow());
+                    return options;
+                  })
+              .run(
+                  group -> {
+                    Store store = STORE.get();
+                    boolean isFirst = group.rank() == 0 && group.name().equals("0");
+                    run(group, seen);
+                    if (isFirst) {
+                      first[0] = firstOfLog(store);
+                    }
+                  });
+      String what = "seed %d, %s".formatted(seed, outcome);
+      seen.check();
+      for (RankEnd end : outcome.ends()) {
+        if (end.rank() == 2 || end.rank() == 3) {
+          assertThat(end.failure()).as(what).isInstanceOf(ExpelledException.class);
+        } else {
+          assertThat(end.failure()).as(what).isNull();
+        }
+      }
+      assertThat(seen.lasts.stream().distinct()).as(what).hasSize(1);
+      assertThat(first[0]).as(what).isGreaterThan(8);
+    }
   }
 
   private static final Duration PAUSED_AT = Duration.ofSeconds(2);

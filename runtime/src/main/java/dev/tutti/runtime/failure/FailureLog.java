@@ -4,6 +4,7 @@ import dev.tutti.Store;
 import dev.tutti.StoreException;
 import dev.tutti.runtime.failure.FailureEvent.Kind;
 import dev.tutti.runtime.membership.ChangeInput;
+import dev.tutti.runtime.membership.LogStart;
 import dev.tutti.runtime.membership.Membership;
 import dev.tutti.runtime.operation.RankProgress;
 import dev.tutti.store.PrefixStore;
@@ -26,7 +27,8 @@ public final class FailureLog {
   private static final String FIRST = "0";
 
   private final Store store;
-  private final Membership members = new Membership();
+  private final LogStart start;
+  private final Membership members;
 
   /** The group of all ranks in the current generation, and the number of each of its ranks. */
   private String group = FIRST;
@@ -35,7 +37,10 @@ public final class FailureLog {
 
   private FailureLog(Store store, int size) {
     this.store = store;
+    this.start = LogStart.read(store);
+    this.members = start.members();
     this.ranks = IntStream.range(0, size).boxed().toList();
+    begin();
   }
 
   /**
@@ -71,7 +76,7 @@ public final class FailureLog {
     FailureEvent first = null;
     Diagnosis found = null;
     int skipped = 0;
-    for (long number = 1; skipped < MOST_EVENTS; number++) {
+    for (long number = start.first(); skipped < MOST_EVENTS; number++) {
       byte[] bytes = read(JobMonitor.key(number));
       if (bytes.length == 0) {
         break;
@@ -105,9 +110,16 @@ public final class FailureLog {
     if (members.generation() == before) {
       return false;
     }
-    group = FIRST + "~" + members.generation();
-    ranks = members.members();
+    begin();
     return true;
+  }
+
+  /** Begins with the current generation. */
+  private void begin() {
+    if (members.generation() > 0) {
+      group = FIRST + "~" + members.generation();
+      ranks = members.members();
+    }
   }
 
   /** Returns what a failure means to the group of all ranks; null if it is of another group. */

@@ -58,6 +58,13 @@ sealed interface JobInput {
    */
   record Read(long number, LogEntry entry) implements JobInput {}
 
+  /**
+   * Entries of the log are deleted, which concern no group that this rank is in.
+   *
+   * @param last the number of the last one
+   */
+  record Skipped(long last) implements JobInput {}
+
   /** The entry that was to be appended is in the log. */
   record Written(long number) implements JobInput {}
 

@@ -3,6 +3,7 @@ package dev.tutti.runtime.failure;
 import dev.tutti.Store;
 import dev.tutti.cpu.wait.Latch;
 import dev.tutti.cpu.wait.Uninterrupted;
+import dev.tutti.runtime.membership.LogStart;
 import dev.tutti.runtime.membership.Newcomers;
 import dev.tutti.runtime.operation.Deadlines;
 import dev.tutti.runtime.operation.GroupIdentity;
@@ -12,6 +13,7 @@ import dev.tutti.runtime.status.Inquiry;
 import dev.tutti.runtime.status.StatusAnswers;
 import dev.tutti.spi.Time;
 import dev.tutti.spi.Wills;
+import dev.tutti.store.PrefixStore;
 import java.lang.System.Logger.Level;
 import java.time.Duration;
 import java.util.List;
@@ -105,6 +107,11 @@ public final class JobMonitor implements AutoCloseable {
     this.rank = rank;
     this.serverRank = serverRank;
     this.state = new JobState(rank, serverRank, times, watchdog.runningNanos());
+  }
+
+  /** Lets the reader of a process that joins late begin where the log does; before the start. */
+  public void skip() {
+    reader.skip();
   }
 
   /**
@@ -205,10 +212,10 @@ public final class JobMonitor implements AutoCloseable {
     return board;
   }
 
-  /** Returns whether a failure was reported below a prefix of a store. */
+  /** Returns whether a failure was reported below a prefix of a store, without its slash. */
   public static boolean hasFailed(Store store, String prefix) {
-    for (long number = 1; ; number++) {
-      String key = prefix + key(number);
+    for (long number = LogStart.read(new PrefixStore(prefix, store)).first(); ; number++) {
+      String key = prefix + "/" + key(number);
       if (!store.check(List.of(key))) {
         return false;
       }

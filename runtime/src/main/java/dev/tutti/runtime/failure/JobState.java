@@ -168,6 +168,7 @@ final class JobState {
             answered(question, number, evidence);
         case JobInput.Adopted(Question question, String finding) -> say(question, finding);
         case JobInput.Read(long number, LogEntry entry) -> read(number, entry);
+        case JobInput.Skipped(long last) -> delivered = Math.max(delivered, last);
         case JobInput.Written(long number) -> written(number);
         case JobInput.Taken(long number, LogEntry entry) -> {
           appending = false;

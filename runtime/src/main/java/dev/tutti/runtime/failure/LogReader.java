@@ -5,6 +5,7 @@ import dev.tutti.StoreClosedException;
 import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreException;
 import dev.tutti.StoreTimeoutException;
+import dev.tutti.runtime.membership.LogStart;
 import dev.tutti.runtime.membership.Newcomers;
 import dev.tutti.spi.Time;
 import java.lang.System.Logger.Level;
@@ -33,6 +34,7 @@ final class LogReader {
   private final Time time;
   private final Consumer<JobInput> sink;
   private final Newcomers newcomers = new Newcomers();
+  private long number = 1;
   private volatile boolean keepsWills;
   private volatile boolean leaving;
   private volatile boolean closed;
@@ -49,6 +51,16 @@ final class LogReader {
     this.rank = rank;
     this.time = time;
     this.sink = sink;
+  }
+
+  /** Continues where the log begins, if earlier entries are deleted. */
+  void skip() {
+    LogStart start = LogStart.read(store);
+    if (start.first() > number) {
+      number = start.first();
+      newcomers.begin(start.members());
+      sink.accept(new JobInput.Skipped(number - 1));
+    }
   }
 
   void start() {
@@ -76,7 +88,6 @@ final class LogReader {
   }
 
   private void read() {
-    long number = 1;
     while (!closed) {
       String key = JobMonitor.key(number);
       try {
@@ -86,6 +97,7 @@ final class LogReader {
         number++;
       } catch (StoreTimeoutException e) {
         LOG.log(Level.TRACE, "rank {0}: no failure so far", rank);
+        skipIfDeleted();
       } catch (StoreClosedException e) {
         return;
       } catch (StoreConnectionException e) {
@@ -109,6 +121,15 @@ final class LogReader {
         }
         return;
       }
+    }
+  }
+
+  /** Continues where the log begins now, if the next entry is deleted. */
+  private void skipIfDeleted() {
+    try {
+      skip();
+    } catch (StoreException e) {
+      LOG.log(Level.DEBUG, "rank {0}: {1}", rank, e.getMessage());
     }
   }
 

@@ -10,6 +10,8 @@ import dev.tutti.runtime.membership.ChangeOutput;
 import dev.tutti.runtime.membership.ChangeOutput.Append;
 import dev.tutti.runtime.membership.ChangeOutput.Collect;
 import dev.tutti.runtime.membership.ChangeState;
+import dev.tutti.runtime.membership.LogStart;
+import dev.tutti.runtime.membership.MembershipEntry;
 import dev.tutti.runtime.membership.Ready;
 import dev.tutti.spi.Time;
 import java.time.Duration;
@@ -37,6 +39,10 @@ final class ChangeDriver {
   private final String self;
   private final Deque<ChangeOutput> todo = new ArrayDeque<>();
   private @Nullable Collect collect;
+
+  /** The place of the first entry of which it is not known whether it counts. */
+  private long unchecked;
+
   private boolean isUnanswered;
 
   /**
@@ -51,6 +57,7 @@ final class ChangeDriver {
     this.time = time;
     this.state = state;
     this.self = self;
+    this.unchecked = state.membership().read() + 1;
   }
 
   /**
@@ -60,7 +67,9 @@ final class ChangeDriver {
    * @throws StoreException if the store does not answer
    */
   ChangeOutput run() {
-    step(new ChangeInput.Tick());
+    if (state.membership().read() > 0 || !hasSkipped()) {
+      step(new ChangeInput.Tick());
+    }
     while (true) {
       ChangeOutput next = todo.poll();
       switch (next) {
@@ -71,10 +80,28 @@ final class ChangeDriver {
         }
         case Collect wanted -> collect = wanted;
         default -> {
-          return next;
+          if (!hasSkipped()) {
+            return next;
+          }
         }
       }
     }
+  }
+
+  /**
+   * Checks whether what was read counts; if not, continues where the log begins, and returns true.
+   */
+  private boolean hasSkipped() {
+    LogStart start = LogStart.read(store);
+    if (start.first() <= unchecked) {
+      unchecked = state.membership().read() + 1;
+      return false;
+    }
+    unchecked = start.first();
+    collect = null;
+    todo.clear();
+    todo.addAll(state.skip(time.nanoTime(), start.members()));
+    return true;
   }
 
   private void step(ChangeInput input) {
@@ -101,6 +128,7 @@ final class ChangeDriver {
     byte[] there = swap.value();
     byte[] value = swap.stored() || there == null ? append.entry().encode() : there;
     step(new ChangeInput.Appended(read(append.place(), value)));
+    boolean _ = append.entry() instanceof MembershipEntry.Change && swap.stored() && hasSkipped();
   }
 
   private static ChangeInput.Read read(long place, byte[] value) {
@@ -124,8 +152,8 @@ final class ChangeDriver {
         collect = null;
         step(collected(wanted.change()));
       }
-    } else {
-      boolean _ = readNext(Math.clamp(limit - now, 0, WAIT_NANOS));
+    } else if (!readNext(Math.clamp(limit - now, 0, WAIT_NANOS)) && hasSkipped()) {
+      return;
     }
     if (todo.isEmpty() && limit <= time.nanoTime()) {
       step(new ChangeInput.Tick());

@@ -189,6 +189,10 @@ final class Generations {
     Group group = setUp.run(ofOperations);
     members.begin();
     job.monitor.beginGeneration();
+    if (group.identity.rank() == 0) {
+      OldKeys old = members.oldKeys(job.stores, job.providers.keySet());
+      Thread _ = job.time.start("tutti-ask-" + job.rank, old::delete);
+    }
     return group;
   }
 }

@@ -101,6 +101,9 @@ final class Job {
 
   void start() {
     monitor.join();
+    if (members.log.read() > 0) {
+      monitor.skip();
+    }
     JobStatus status = new JobStatus(rank, size, records);
     monitor.start(status::zipped);
     records.open();

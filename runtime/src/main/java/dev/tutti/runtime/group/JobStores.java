@@ -56,7 +56,7 @@ final class JobStores {
   /** Counts the jobs at a store that this rank has left, or that failed while it was in them. */
   static int earlierAt(Rendezvous.Meeting meeting, Settings settings) {
     int earlier = 0;
-    while (isOver(meeting.store(), lifePrefix(settings, earlier) + "/", meeting.rank())) {
+    while (isOver(meeting.store(), lifePrefix(settings, earlier), meeting.rank())) {
       earlier++;
     }
     return earlier;
@@ -73,8 +73,8 @@ final class JobStores {
 
   /** Returns whether a rank left a job, or joined it and then a failure of the job was reported. */
   private static boolean isOver(Store store, String life, int rank) {
-    return store.check(List.of(life + "left/" + rank))
-        || (store.check(List.of(life + "joined/" + rank)) && JobMonitor.hasFailed(store, life));
+    return store.check(List.of(life + "/left/" + rank))
+        || (store.check(List.of(life + "/joined/" + rank)) && JobMonitor.hasFailed(store, life));
   }
 
   private static String lifePrefix(Settings settings, int earlier) {

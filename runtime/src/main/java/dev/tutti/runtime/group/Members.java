@@ -2,6 +2,8 @@ package dev.tutti.runtime.group;
 
 import dev.tutti.runtime.membership.Membership;
 import java.util.List;
+import java.util.Set;
+import org.jspecify.annotations.Nullable;
 
 /** The members of a job's group of all ranks, as one of its processes sees them. */
 final class Members {
@@ -18,6 +20,11 @@ final class Members {
 
   private volatile Generation current;
 
+  /** What was known of the log when the current generation began, and the one before. */
+  private Membership begun;
+
+  private @Nullable Membership begunBefore;
+
   /** The name of the last group of all ranks that was set up. */
   private volatile String last = FIRST;
 
@@ -27,11 +34,21 @@ final class Members {
   Members(Membership log) {
     this.log = log;
     this.current = new Generation(0, log.members());
+    this.begun = new Membership(log);
   }
 
   /** Enters the generation that the log is in. */
   void enter() {
     current = new Generation(log.generation(), log.members());
+    begunBefore = begun.generation() < log.generation() ? begun : begunBefore;
+    begun = new Membership(log);
+  }
+
+  /**
+   * Returns what deletes the keys of earlier generations; call it once the current one is set up.
+   */
+  OldKeys oldKeys(JobStores stores, Set<String> deviceTypes) {
+    return new OldKeys(stores, deviceTypes, begun, begunBefore);
   }
 
   /** Returns the generation that this process is in. */

@@ -131,6 +131,21 @@ public final class ChangeState {
   }
 
   /**
+   * Takes one step: entries that were not read, or do not count, are deleted.
+   *
+   * @param nowNanos the time of this process; never earlier than before
+   * @param members what all entries before those that are left said
+   */
+  public List<ChangeOutput> skip(long nowNanos, Membership members) {
+    membership.become(members);
+    hasEnded = false;
+    isAppending = false;
+    hasWaited = false;
+    forgetPlan();
+    return step(nowNanos, new ChangeInput.Tick());
+  }
+
+  /**
    * Adds all that decides what happens next, beside the log; the same for states that act alike.
    */
   void addTo(LongConsumer sink) {
@@ -175,6 +190,10 @@ public final class ChangeState {
     if (!membership.take(read)) {
       return;
     }
+    forgetPlan();
+  }
+
+  private void forgetPlan() {
     hasWaited |= membership.waiting().contains(name);
     proposal = null;
     isCollecting = false;

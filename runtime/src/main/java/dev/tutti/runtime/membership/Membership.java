@@ -1,10 +1,10 @@
 package dev.tutti.runtime.membership;
 
-import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.SortedSet;
+import java.util.TreeMap;
 import java.util.TreeSet;
 import org.jspecify.annotations.Nullable;
 
@@ -18,15 +18,22 @@ public final class Membership {
    * A member has a number, which no other process ever gets. Those of generation 0 are their ranks;
    * who joins gets the next one. The rank of a member is its place among the numbers.
    */
-  private SortedSet<Integer> members = new TreeSet<>();
+  /** Of how many numbers, the last ones, an encoding has why they were left out. */
+  private static final int MOST_REASONS = 16;
+
+  private final SortedSet<Integer> members = new TreeSet<>();
   private final SortedSet<Integer> lost = new TreeSet<>();
 
   /** Those that wait to join, each with the place of its entry. */
   private final Map<String, Long> waiting = new LinkedHashMap<>();
 
-  private final Map<String, Integer> numbers = new HashMap<>();
-  private final Map<Integer, String> leftOut = new HashMap<>();
+  private final Map<String, Integer> numbers = new LinkedHashMap<>();
+  private final Map<Integer, String> leftOut = new TreeMap<>();
   private int nextNumber;
+
+  /** How many members generation 0 had. */
+  private int first;
+
   private long read;
   private long generation;
   private long open;
@@ -51,12 +58,20 @@ public final class Membership {
 
   /** Creates a copy, which the original does not change. */
   public Membership(Membership other) {
-    members = new TreeSet<>(other.members);
+    become(other);
+  }
+
+  /** Takes over what another one has read. */
+  void become(Membership other) {
+    List.of(lost, members).forEach(SortedSet::clear);
+    List.of(waiting, numbers, leftOut).forEach(Map::clear);
+    members.addAll(other.members);
     lost.addAll(other.lost);
     waiting.putAll(other.waiting);
     numbers.putAll(other.numbers);
     leftOut.putAll(other.leftOut);
     nextNumber = other.nextNumber;
+    first = other.first;
     read = other.read;
     generation = other.generation;
     open = other.open;
@@ -67,6 +82,7 @@ public final class Membership {
 
   private void begin(int size) {
     nextNumber = size;
+    first = size;
     for (int number = 0; number < size; number++) {
       members.add(number);
     }
@@ -131,7 +147,6 @@ public final class Membership {
     last = open;
     open = 0;
     change = null;
-    members = new TreeSet<>(members);
     plan.leftOut()
         .forEach(
             (number, why) -> {
@@ -207,6 +222,73 @@ public final class Membership {
 
   /** Returns how many members generation 0 had. */
   int first() {
-    return nextNumber - numbers.size();
+    return first;
+  }
+
+  /** Returns whether a process was a member, and is none in the current generation. */
+  public boolean isGone(int number) {
+    return number < nextNumber && !members.contains(number);
+  }
+
+  /**
+   * Returns all that matters later, as text.
+   *
+   * @throws IllegalStateException if a change is open
+   */
+  String encode() {
+    if (open != 0) {
+      throw new IllegalStateException("change " + open + " is open");
+    }
+    StringBuilder text = new StringBuilder();
+    text.append("%d %d %d %d %d".formatted(read, generation, last, nextNumber, first));
+    members.forEach(each -> text.append("\nM ").append(each));
+    lost.stream().filter(this::isMember).forEach(each -> text.append("\nL ").append(each));
+    waiting.forEach((name, place) -> text.append("\nW ").append(place).append(' ').append(name));
+    numbers.forEach(
+        (name, number) -> {
+          if (isMember(number)) {
+            text.append("\nN ").append(number).append(' ').append(name);
+          }
+        });
+    leftOut.forEach(
+        (number, why) -> {
+          if (number >= nextNumber - MOST_REASONS) {
+            text.append("\nX ").append(number).append(' ').append(why);
+          }
+        });
+    return text.toString();
+  }
+
+  /**
+   * Decodes what was encoded.
+   *
+   * @throws IllegalArgumentException if the text is not of this kind
+   */
+  static Membership decode(String text) {
+    String[] lines = text.split("\n", -1);
+    String[] places = lines[0].split(" ", -1);
+    if (places.length != 5) {
+      throw new IllegalArgumentException("not the members of a job: " + places.length + " places");
+    }
+    Membership all = new Membership();
+    all.read = Long.parseLong(places[0]);
+    all.generation = Long.parseLong(places[1]);
+    all.last = Long.parseLong(places[2]);
+    all.nextNumber = Integer.parseInt(places[3]);
+    all.first = Integer.parseInt(places[4]);
+    for (String line : List.of(lines).subList(1, lines.length)) {
+      String[] parts = (line + " ").split(" ", 3);
+      long number = Long.parseLong(parts[1]);
+      String rest = parts[2].stripTrailing();
+      switch (parts[0]) {
+        case "M" -> all.members.add((int) number);
+        case "L" -> all.lost.add((int) number);
+        case "W" -> all.waiting.put(rest, number);
+        case "N" -> all.numbers.put(rest, (int) number);
+        case "X" -> all.leftOut.put((int) number, rest);
+        default -> throw new IllegalArgumentException("not the members of a job: " + parts[0]);
+      }
+    }
+    return all;
   }
 }

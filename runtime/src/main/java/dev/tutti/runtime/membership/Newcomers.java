@@ -11,6 +11,12 @@ public final class Newcomers {
   /** Creates a count that has read nothing. */
   public Newcomers() {}
 
+  /** Begins with what entries said that are deleted; before any is read. */
+  public void begin(Membership members) {
+    log.become(members);
+    count = new Count(log.generation(), log.newcomers());
+  }
+
   /**
    * Reads the next entry of the log; one thread reads all, in their order.
    *

@@ -4,6 +4,7 @@ import dev.tutti.Store;
 import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreTimeoutException;
 import dev.tutti.runtime.membership.ChangeInput.Read;
+import dev.tutti.runtime.membership.LogStart;
 import dev.tutti.runtime.membership.Membership;
 import dev.tutti.spi.Time;
 import dev.tutti.store.PrefixStore;
@@ -37,7 +38,7 @@ public final class StatusQuery implements AutoCloseable {
   private final Store store;
   private final Inquiry inquiry;
   private final SortedSet<Integer> ranks;
-  private final Membership members = new Membership();
+  private Membership members = new Membership();
   private final List<String> written = new ArrayList<>();
   private long round;
 
@@ -164,14 +165,25 @@ public final class StatusQuery implements AutoCloseable {
   }
 
   private void readLog() {
+    skip();
     for (String next = nextKey(); store.check(List.of(next)); next = nextKey()) {
       take(store.get(next));
     }
   }
 
+  /** Continues where the log begins, if entries that were not read are deleted. */
+  private boolean skip() {
+    LogStart start = LogStart.read(store);
+    boolean isBehind = start.first() > members.read() + 1;
+    if (isBehind) {
+      members = start.members();
+    }
+    return isBehind;
+  }
+
   private void log(byte[] entry) {
     byte[] there = null;
-    while (!Arrays.equals(there, entry)) {
+    while (!Arrays.equals(there, entry) || skip()) {
       Store.Swap swap = store.compareSet(nextKey(), null, entry);
       there = swap.stored() ? entry : swap.value();
       take(Objects.requireNonNull(there));

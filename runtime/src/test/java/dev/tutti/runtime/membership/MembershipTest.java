@@ -2,8 +2,11 @@ package dev.tutti.runtime.membership;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.tutti.Store;
+import dev.tutti.store.HashStore;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.SplittableRandom;
 import java.util.TreeMap;
 import org.jspecify.annotations.Nullable;
@@ -40,6 +43,74 @@ class MembershipTest {
     }
     assertThat(counts).containsExactly(1, 2, 2, 3, 1, 2, 1);
     assertThat(newcomers.count(0)).isZero();
+  }
+
+  @Test
+  void whatIsKeptOfALogIsAllThatMattersLater() {
+    Membership all = new Membership(MEMBERS);
+    List<MembershipEntry> log =
+        List.of(
+            new MembershipEntry.Waiting("a"),
+            new MembershipEntry.Waiting("b"),
+            new MembershipEntry.Change(0, 0, MEMBERS, ANY),
+            new MembershipEntry.Generation(
+                3, 0, 0, new ChangePlan(new TreeMap<>(Map.of(1, "it is lost")), List.of("b"))));
+    for (int place = 1; place <= log.size(); place++) {
+      assertThat(all.take(new ChangeInput.Read(place, log.get(place - 1), place == 1 ? 2 : -1)))
+          .isTrue();
+    }
+    Membership kept = Membership.decode(all.encode());
+    assertThat(kept.read()).isEqualTo(4);
+    assertThat(kept.generation()).isEqualTo(4);
+    assertThat(kept.members()).containsExactly(0, 2, 3);
+    assertThat(kept.waiting()).containsExactly("a");
+    assertThat(kept.newcomers()).isZero();
+    assertThat(kept.numberOf("b")).isEqualTo(3);
+    assertThat(kept.whyLeftOut(1)).isEqualTo("it is lost");
+    assertThat(kept.isLost(2)).isTrue();
+    assertThat(kept.isGone(1)).isTrue();
+    assertThat(kept.isGone(4)).isFalse();
+    assertThat(kept.first()).isEqualTo(MEMBERS);
+    assertThat(kept.encode()).isEqualTo(all.encode());
+  }
+
+  @Test
+  void theKeptStateDoesNotGrow() {
+    Membership all = new Membership(MEMBERS);
+    int longest = 0;
+    for (int round = 0; round < 200; round++) {
+      long place = all.read();
+      String name = "name" + round;
+      int gone = all.members().getLast();
+      ChangePlan plan = new ChangePlan(new TreeMap<>(Map.of(gone, "it left")), List.of(name));
+      for (MembershipEntry entry :
+          List.of(
+              new MembershipEntry.Waiting(name),
+              new MembershipEntry.Change(all.generation(), 0, MEMBERS, ANY),
+              new MembershipEntry.Generation(place + 2, all.generation(), 0, plan))) {
+        assertThat(all.take(new ChangeInput.Read(all.read() + 1, entry, -1))).isTrue();
+      }
+      assertThat(all.members()).containsExactly(0, 1, MEMBERS + round);
+      all = Membership.decode(all.encode());
+      longest = Math.max(longest, all.encode().length());
+    }
+    assertThat(longest).isLessThan(500);
+  }
+
+  @Test
+  void aLogBeginsNoEarlierThanBefore() {
+    Store store = new HashStore();
+    assertThat(LogStart.read(store).first()).isEqualTo(1);
+    Membership early = new Membership(MEMBERS);
+    Membership late = new Membership(MEMBERS);
+    for (long place = 1; place <= 5; place++) {
+      assertThat(late.take(new ChangeInput.Read(place, null, -1))).isTrue();
+    }
+    assertThat(LogStart.after(late).write(store)).isTrue();
+    assertThat(LogStart.after(early).write(store)).isFalse();
+    assertThat(LogStart.after(late).write(store)).isTrue();
+    assertThat(LogStart.read(store).first()).isEqualTo(6);
+    assertThat(LogStart.read(store).members().members()).containsExactly(0, 1, 2);
   }
 
   static void readLogs() {

@@ -12,9 +12,7 @@ import dev.tutti.store.table.KeyTable.KeyWaiter;
 import dev.tutti.store.table.KeyTable.PopWaiter;
 import dev.tutti.store.table.WakeUp;
 import java.util.Collection;
-import java.util.HashMap;
 import java.util.List;
-import java.util.Map;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
@@ -116,14 +114,8 @@ public final class RequestHandler implements Caller.Requests {
 
   /** Publishes the wills of a lost client, even if the table is full, because others need them. */
   public void execute(Collection<Caller.Will> wills) {
-    Map<String, Integer> next = new HashMap<>();
     for (Caller.Will will : wills) {
-      int number = next.getOrDefault(will.log(), 1);
-      while (table.get(will.log() + number) != null) {
-        number++;
-      }
-      next.put(will.log(), number + 1);
-      table.setBeyondLimit(will.log() + number, will.value());
+      table.setBeyondLimit(table.nextOf(will.log()), will.value());
     }
   }
 

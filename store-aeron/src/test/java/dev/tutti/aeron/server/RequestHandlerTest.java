@@ -7,6 +7,7 @@ import dev.tutti.StoreException;
 import dev.tutti.aeron.wire.BodyReader;
 import dev.tutti.aeron.wire.BodyWriter;
 import dev.tutti.aeron.wire.Protocol;
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -113,6 +114,20 @@ class RequestHandlerTest {
     full.table().delete("log/2");
     full.table().set("other", new byte[1]);
     assertThat(full.table().get("other")).hasSize(1);
+  }
+
+  @Test
+  void aWillIsPublishedWhereTheLogBegins() {
+    RequestHandler handler = new RequestHandler(2000, Protocol.MAX_BODY_BYTES);
+    handler.table().set("log/first", "7\nand more".getBytes(StandardCharsets.UTF_8));
+    handler.table().set("log/7", new byte[1]);
+    handler.execute(
+        List.of(new Caller.Will("log/", new byte[2]), new Caller.Will("other/", new byte[3])));
+    assertThat(handler.table().get("log/8")).hasSize(2);
+    assertThat(handler.table().get("other/1")).hasSize(3);
+    handler.table().set("other/first", new byte[] {'x'});
+    handler.execute(List.of(new Caller.Will("other/", new byte[4])));
+    assertThat(handler.table().get("other/2")).hasSize(4);
   }
 
   @Test

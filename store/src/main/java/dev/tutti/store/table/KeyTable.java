@@ -2,6 +2,7 @@ package dev.tutti.store.table;
 
 import dev.tutti.Store;
 import dev.tutti.StoreException;
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Collection;
@@ -135,6 +136,20 @@ public final class KeyTable {
       return new Store.Swap(true, desired);
     }
     return new Store.Swap(false, old);
+  }
+
+  /** Returns the key at which the next entry of a log is to be set, as {@code Wills} says. */
+  public String nextOf(String log) {
+    byte[] first = values.get(log + "first");
+    String text =
+        first == null
+            ? ""
+            : new String(first, StandardCharsets.UTF_8).lines().findFirst().orElse("");
+    long number = text.matches("\\d{1,18}") ? Long.parseLong(text) : 1;
+    while (values.containsKey(log + number)) {
+      number++;
+    }
+    return log + number;
   }
 
   public boolean delete(String key) {
