@@ -555,7 +555,7 @@ class AeronStoreServerTest {
         waiting.get(60, TimeUnit.SECONDS);
         woken += System.nanoTime() - start < TimeUnit.MILLISECONDS.toNanos(750) ? 1 : 0;
       }
-      // If nobody takes its bell, the server checks after a second.
+      // If nobody rings its bell, the server checks after a second.
       assertThat(woken).as("of " + rounds + " rounds").isGreaterThan(rounds / 2);
     }
   }

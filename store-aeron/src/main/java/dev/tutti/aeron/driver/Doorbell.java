@@ -13,8 +13,8 @@ import org.agrona.concurrent.status.CountersReader;
 public final class Doorbell {
   /*
    * A thread that goes to sleep arms the bell, checks once more for messages, and then sleeps in a
-   * futex on the word itself. A thread that has written a message takes the bell and, if it was
-   * armed, wakes the sleeper. Either the sleeper finds the message in its last check, or the writer
+   * futex on the word itself. A thread that has written a message rings the bell: it disarms it and,
+   * if it was armed, wakes the sleeper. Either the sleeper finds the message in its last check, or the writer
    * finds the bell armed. A process that cannot call the futex, or not yet, wakes nobody, and its
    * own word says so: who waits for it looks from time to time instead. The word is a counter of
    * the driver, which is freed when the process that created it has ended.
@@ -114,7 +114,7 @@ public final class Doorbell {
   }
 
   /**
-   * Sleeps until the bell, which must have been armed, is taken; may return spuriously.
+   * Sleeps until the bell, which must have been armed, is rung; may return spuriously.
    *
    * @param futex the futex of this thread
    * @param nanos the maximum time to sleep
@@ -124,7 +124,7 @@ public final class Doorbell {
   }
 
   /** Wakes the thread that sleeps in the bell, after a message was written; any thread may call. */
-  public void take() {
+  public void ring() {
     if (Futex.isLinked() && tookArmed()) {
       Futex.wake(address);
     }

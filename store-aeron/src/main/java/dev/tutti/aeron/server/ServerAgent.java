@@ -28,7 +28,7 @@ public final class ServerAgent implements Runnable {
   /*
    * After a moment without requests, the thread arms its bell and sleeps there. A request through
    * shared memory wakes it, or the thread "tutti-as-watch", which waits in a selector for the ends of
-   * clients and for tasks. UDP takes no bell, nor does a client that cannot wake others, and nothing
+   * clients and for tasks. UDP rings no bell, nor does a client that cannot wake others, and nothing
    * signals that a stream has room again. While there is such a client, or replies wait for room,
    * the thread therefore polls from time to time.
    */
@@ -134,7 +134,7 @@ public final class ServerAgent implements Runnable {
 
   /** Ends a sleep of the thread. */
   private void awake() {
-    bell.take();
+    bell.ring();
     LockSupport.unpark(thread);
   }
 

@@ -205,7 +205,7 @@ public final class ServerClient extends Caller {
 
   private void ring() {
     if (bell != null) {
-      bell.take();
+      bell.ring();
     }
   }
 

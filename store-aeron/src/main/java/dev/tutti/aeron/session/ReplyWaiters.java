@@ -140,7 +140,7 @@ final class ReplyWaiters {
   }
 
   /**
-   * Sleeps until the server takes the bell, for one call or for all; the calling thread is the one
+   * Sleeps until the server rings the bell, for one call or for all; the calling thread is the one
    * in the bell.
    */
   private void sleepInBell(Doorbell own, @Nullable PendingCall call, long nanos) {
@@ -184,7 +184,7 @@ final class ReplyWaiters {
 
   private void wakeInBell() {
     if (bells != null && isInBell()) {
-      replies.whileThere(bells.own()::take);
+      replies.whileThere(bells.own()::ring);
     }
   }
 

@@ -136,7 +136,7 @@ final class RequestSender {
     assert lock.isHeldByCurrentThread();
     int at = writer.write(code, number, message.buffer(), message.length(), from);
     if (server != null) {
-      server.take();
+      server.ring();
     }
     return at;
   }

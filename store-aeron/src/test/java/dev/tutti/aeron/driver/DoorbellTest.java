@@ -68,20 +68,20 @@ class DoorbellTest {
   }
 
   @Test
-  void takingTheBellWakesTheThreadThatSleepsInIt() throws Exception {
+  void ringingTheBellWakesTheThreadThatSleepsInIt() throws Exception {
     InBell.link();
     bell.arm();
     FutureTask<?> task = sleeper();
-    Doorbell.find(aeron, bell.number()).take();
+    Doorbell.find(aeron, bell.number()).ring();
     task.get();
     assertThat(bell.isArmed()).isFalse();
   }
 
   @Test
-  void nobodySleepsInABellThatWasTaken() throws Exception {
+  void nobodySleepsInABellThatWasRung() throws Exception {
     InBell.link();
     bell.arm();
-    bell.take();
+    bell.ring();
     sleeper().get();
   }
 }

@@ -105,7 +105,7 @@ public final class DoorbellRaces {
     }
   }
 
-  /** The sleeper wakes by itself and sleeps again while another thread takes the earlier bell. */
+  /** The sleeper wakes by itself and sleeps again while another thread rings the earlier bell. */
   @JCStressTest
   @Outcome(id = "true, true, false", expect = ACCEPTABLE, desc = "woken, also from the new sleep")
   @Outcome(id = "true, true, true", expect = ACCEPTABLE, desc = "woken, then armed again")
