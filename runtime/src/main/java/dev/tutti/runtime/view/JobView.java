@@ -121,11 +121,11 @@ public final class JobView {
 
   /** Returns the lines of a page of text: the verdict, a table of the ranks, and details. */
   public List<String> lines() {
-    return JobText.lines(facts, verdict, problems());
+    return JobTable.lines(facts, verdict, problems());
   }
 
   /** Returns this view as plain values, whose form docs/job-view.schema.json describes. */
   public Map<String, Object> toMap() {
-    return JobText.toMap(facts, verdict, problems());
+    return JobTable.toMap(facts, verdict, problems());
   }
 }

@@ -19,7 +19,7 @@ import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
 /** Writes a job's view as text and as plain values. */
-final class JobText {
+final class JobTable {
   private static final int GAP = 2;
   private static final String NOTHING = "-";
   private static final int MOST_PAUSES = 10;
@@ -38,7 +38,7 @@ final class JobText {
           "at",
           "last in");
 
-  private JobText() {}
+  private JobTable() {}
 
   /**
    * What is shown of a rank.
