@@ -132,7 +132,7 @@ final class GroupInit {
     while (true) {
       RuntimeException reason;
       try {
-        Rendezvous.Meeting meeting = rendezvous.meet();
+        Rendezvous.Meeting meeting = rendezvous.open();
         boolean mayEnd = rendezvous.isServedByOther();
         Job job = jobAt(meeting, mayEnd);
         if (job != null) {

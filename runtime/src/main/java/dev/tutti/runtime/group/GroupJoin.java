@@ -64,7 +64,7 @@ final class GroupJoin {
    */
   static ProcessGroup join(GroupOptions options) {
     GroupJoin join = new GroupJoin(options);
-    Meeting meeting = new Rendezvous(join.options, join.settings, join.timeout).meet();
+    Meeting meeting = new Rendezvous(join.options, join.settings, join.timeout).open();
     boolean joined = false;
     try {
       ProcessGroup group = join.joinAt(meeting);

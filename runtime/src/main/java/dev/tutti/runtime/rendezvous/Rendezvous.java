@@ -100,10 +100,15 @@ public final class Rendezvous {
     lastFailure = reason;
   }
 
-  public Meeting meet() {
+  /**
+   * Finds rank and size, and opens the store.
+   *
+   * @throws RendezvousException if a part is missing or wrong, or the store cannot be opened
+   */
+  public Meeting open() {
     mayPass = false;
     try {
-      return meetAtPlace();
+      return openAtPlace();
     } catch (RuntimeException e) {
       if (!mayPass) {
         NoRestart.tell(settings);
@@ -112,14 +117,14 @@ public final class Rendezvous {
     }
   }
 
-  private Meeting meetAtPlace() {
+  private Meeting openAtPlace() {
     Optional<Store> given = options.store();
     if (given.isPresent()) {
-      return meetAt(given.get());
+      return useGiven(given.get());
     }
     String place = place(options, settings);
     if (isEnvironment(place)) {
-      return meetByEnvironment(place);
+      return openByEnvironment(place);
     }
     URI url = parse(place);
     Map<String, String> query = query(url);
@@ -135,7 +140,7 @@ public final class Rendezvous {
             () -> text(query, "world_size", RuntimeSettings.WORLD_SIZE).orElse(null),
             place,
             "world_size");
-    return open(url, rank, size, isOfLauncher(url));
+    return openStore(url, rank, size, isOfLauncher(url));
   }
 
   /** Returns whether the store at a URL is the one that the launcher serves. */
@@ -185,7 +190,7 @@ public final class Rendezvous {
     return place.equals("env://") || place.startsWith("env://?");
   }
 
-  private Meeting meetAt(Store store) {
+  private Meeting useGiven(Store store) {
     if (options.initMethod().isPresent()) {
       throw new RendezvousException("a store and an init method cannot be used together");
     }
@@ -195,7 +200,7 @@ public final class Rendezvous {
     return new Meeting(store, rank, size, false, false, -1, "the given store", "");
   }
 
-  private Meeting meetByEnvironment(String place) {
+  private Meeting openByEnvironment(String place) {
     Map<String, String> query = query(parse(place));
     int rank =
         number(
@@ -219,7 +224,7 @@ public final class Rendezvous {
     }
     boolean launcher = settings.get(RuntimeSettings.AGENT_STORE);
     URI url = parse(settings.get(RuntimeSettings.STORE) + "://" + bracketed(host) + ":" + port);
-    return open(url, rank, size, launcher);
+    return openStore(url, rank, size, launcher);
   }
 
   private static String bracketed(String host) {
@@ -258,7 +263,7 @@ public final class Rendezvous {
             .formatted(name, seen.isEmpty() ? "" : ". Found " + seen));
   }
 
-  private Meeting open(URI url, int rank, int size, boolean isOfLauncher) {
+  private Meeting openStore(URI url, int rank, int size, boolean isOfLauncher) {
     checkRank(rank, size);
     String scheme = url.getScheme();
     Map<String, StoreProvider> providers = Providers.stores();

@@ -77,7 +77,7 @@ class SetUpReportsTest {
               Duration.ofMillis(300));
       assertThat(rendezvous.standing())
           .isEqualTo("the store has not been reached: no answer so far");
-      assertThatThrownBy(rendezvous::meet).isInstanceOf(RendezvousException.class);
+      assertThatThrownBy(rendezvous::open).isInstanceOf(RendezvousException.class);
       assertThat(rendezvous.standing())
           .startsWith("rank 1/2: the store at " + url)
           .endsWith("has not been reached: java.net.ConnectException: Connection refused");
