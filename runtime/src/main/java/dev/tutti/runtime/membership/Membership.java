@@ -6,6 +6,7 @@ import java.util.Map;
 import java.util.SortedSet;
 import java.util.TreeMap;
 import java.util.TreeSet;
+import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /** The members of a job, as the entries of its log say. Not thread-safe. */
@@ -15,8 +16,7 @@ public final class Membership {
    * An entry counts only if what it is based on still holds at its place: everybody reads the same
    * entries in the same order, and so agrees which ones count. That is the whole agreement.
    *
-   * A member has a number, which no other process ever gets. Those of generation 0 are their ranks;
-   * who joins gets the next one. The rank of a member is its place among the numbers.
+   * The rank of a member is its place among the numbers of all members.
    */
   /** Of how many numbers, the last ones, an encoding has why they were left out. */
   private static final int MOST_REASONS = 16;
@@ -27,13 +27,8 @@ public final class Membership {
   /** Those that wait to join, each with the place of its entry. */
   private final Map<String, Long> waiting = new LinkedHashMap<>();
 
-  private final Map<String, Integer> numbers = new LinkedHashMap<>();
+  private final MemberNumbers numbers = new MemberNumbers();
   private final Map<Integer, String> leftOut = new TreeMap<>();
-  private int nextNumber;
-
-  /** How many members generation 0 had. */
-  private int first;
-
   private long read;
   private long generation;
   private long open;
@@ -64,14 +59,12 @@ public final class Membership {
   /** Takes over what another one has read. */
   void become(Membership other) {
     List.of(lost, members).forEach(SortedSet::clear);
-    List.of(waiting, numbers, leftOut).forEach(Map::clear);
+    List.of(waiting, leftOut).forEach(Map::clear);
     members.addAll(other.members);
     lost.addAll(other.lost);
     waiting.putAll(other.waiting);
-    numbers.putAll(other.numbers);
+    numbers.become(other.numbers);
     leftOut.putAll(other.leftOut);
-    nextNumber = other.nextNumber;
-    first = other.first;
     read = other.read;
     generation = other.generation;
     open = other.open;
@@ -81,11 +74,8 @@ public final class Membership {
   }
 
   private void begin(int size) {
-    nextNumber = size;
-    first = size;
-    for (int number = 0; number < size; number++) {
-      members.add(number);
-    }
+    numbers.begin(size, size);
+    IntStream.range(0, size).forEach(members::add);
   }
 
   /**
@@ -109,13 +99,13 @@ public final class Membership {
   private void take(long place, @Nullable MembershipEntry entry) {
     switch (entry) {
       case MembershipEntry.Waiting(String name) -> {
-        if (!numbers.containsKey(name)) {
+        if (numbers.of(name) < 0) {
           waiting.putIfAbsent(name, place);
         }
       }
       case MembershipEntry.Withdrawn(String name) -> waiting.remove(name);
       case MembershipEntry.Change wanted -> {
-        if (nextNumber == 0) {
+        if (numbers.next() == 0) {
           begin(wanted.first());
         }
         if (open == 0 && wanted.base() == generation) {
@@ -155,8 +145,7 @@ public final class Membership {
             });
     for (String name : plan.joined()) {
       waiting.remove(name);
-      members.add(nextNumber);
-      numbers.put(name, nextNumber++);
+      members.add(numbers.give(name));
     }
   }
 
@@ -177,7 +166,7 @@ public final class Membership {
 
   /** Returns the number of a process that has joined; -1 if it has not. */
   public int numberOf(String name) {
-    return numbers.getOrDefault(name, -1);
+    return numbers.of(name);
   }
 
   /** Returns those that wait to join, in the order in which they came. */
@@ -222,12 +211,12 @@ public final class Membership {
 
   /** Returns how many members generation 0 had. */
   int first() {
-    return first;
+    return numbers.first();
   }
 
   /** Returns whether a process was a member, and is none in the current generation. */
   public boolean isGone(int number) {
-    return number < nextNumber && !members.contains(number);
+    return number < numbers.next() && !members.contains(number);
   }
 
   /**
@@ -240,7 +229,8 @@ public final class Membership {
       throw new IllegalStateException("change " + open + " is open");
     }
     StringBuilder text = new StringBuilder();
-    text.append("%d %d %d %d %d".formatted(read, generation, last, nextNumber, first));
+    text.append(
+        "%d %d %d %d %d".formatted(read, generation, last, numbers.next(), numbers.first()));
     members.forEach(each -> text.append("\nM ").append(each));
     lost.stream().filter(this::isMember).forEach(each -> text.append("\nL ").append(each));
     waiting.forEach((name, place) -> text.append("\nW ").append(place).append(' ').append(name));
@@ -252,7 +242,7 @@ public final class Membership {
         });
     leftOut.forEach(
         (number, why) -> {
-          if (number >= nextNumber - MOST_REASONS) {
+          if (number >= numbers.next() - MOST_REASONS) {
             text.append("\nX ").append(number).append(' ').append(why);
           }
         });
@@ -274,8 +264,7 @@ public final class Membership {
     all.read = Long.parseLong(places[0]);
     all.generation = Long.parseLong(places[1]);
     all.last = Long.parseLong(places[2]);
-    all.nextNumber = Integer.parseInt(places[3]);
-    all.first = Integer.parseInt(places[4]);
+    all.numbers.begin(Integer.parseInt(places[4]), Integer.parseInt(places[3]));
     for (String line : List.of(lines).subList(1, lines.length)) {
       String[] parts = (line + " ").split(" ", 3);
       long number = Long.parseLong(parts[1]);
