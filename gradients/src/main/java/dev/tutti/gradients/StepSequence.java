@@ -31,12 +31,12 @@ final class StepSequence {
   private final ParameterList parameters;
   private final ReducerOptions options;
   private final Marks marks;
-  private final StepClock clock;
   private final StepFailure failure;
   private final UnevenInputs uneven;
   private final UsedParameters used;
   private final ParameterDigest digest;
   private final Lanes lanes;
+  private final BucketReducer reducer;
   private final @Nullable List<Tensor> copied;
 
   private volatile BucketMemory memory;
@@ -60,7 +60,6 @@ final class StepSequence {
     this.parameters = parameters;
     this.options = options;
     this.marks = marks;
-    this.clock = clock;
     this.failure = failure;
     this.lanes = lanes;
     this.uneven = new UnevenInputs(group, options.divisor());
@@ -68,6 +67,7 @@ final class StepSequence {
     this.digest = new ParameterDigest(group, parameters, options);
     this.active = group.size();
     this.copied = options.gradients();
+    this.reducer = new BucketReducer(group, parameters, options, used, clock, failure);
     this.rebuilt = !options.rebuild();
     this.memory = allocate(parameters.lastFirst());
     this.position = first();
@@ -252,42 +252,9 @@ final class StepSequence {
     bucket.begin(step, mean);
     DeviceStream before = bucket.streams().enter();
     try {
-      reduceHere(bucket, hasInputs);
+      reducer.reduce(bucket, step, hasInputs);
     } finally {
       MarkedStreams.leave(before);
-    }
-  }
-
-  private void reduceHere(Bucket bucket, boolean hasInputs) {
-    long before = System.nanoTime();
-    try {
-      options.hook().reduce(bucket, group);
-    } catch (RuntimeException | Error e) {
-      int only = bucket.parameters().size() == 1 ? bucket.parameters().getFirst() : -1;
-      throw failure.fail(
-          "step %d: the gradients of %s were not reduced: %s"
-              .formatted(step, parameters.describe(bucket.parameters()), e),
-          only,
-          e);
-    }
-    if (!hasInputs) {
-      return;
-    }
-    clock.add(System.nanoTime() - before, bucket.tensor().byteSize());
-    if (copied != null && !used.isExchanged()) {
-      copyOut(bucket);
-    }
-  }
-
-  private void copyOut(Bucket bucket) {
-    if (copied == null) {
-      return;
-    }
-    for (int i = 0; i < bucket.parameters().size(); i++) {
-      int parameter = bucket.parameters().get(i);
-      if (used.isUsed(parameter)) {
-        options.allocator().copy(copied.get(parameter), bucket.gradients().get(i));
-      }
     }
   }
 
@@ -300,7 +267,7 @@ final class StepSequence {
       for (int i = 0; hasInputs && i < memory.count(); i++) {
         DeviceStream before = memory.bucket(i).streams().use();
         try {
-          copyOut(memory.bucket(i));
+          reducer.copyOut(memory.bucket(i));
         } finally {
           MarkedStreams.leave(before);
         }
