@@ -12,7 +12,7 @@ public enum Algorithm {
   RECURSIVE_DOUBLING("recursive-doubling"),
   /** {@link HalvingDoublingAllReduce}. */
   HALVING_DOUBLING("halving-doubling"),
-  /** {@link HalvingDoublingAllReduce}, in pieces of at most 1 MiB. */
+  /** {@link HalvingDoublingAllReduce}, in pieces of {@link SocketAlgorithms#pieceBytes}. */
   PIPELINED_HALVING_DOUBLING("pipelined-halving-doubling"),
   /** {@link BinomialReduce}, {@link BinomialBroadcast}. */
   BINOMIAL("binomial"),
