@@ -30,11 +30,8 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /** The steps by which a rank joins a group on CUDA devices. */
-final class CudaJoin {
+public final class CudaJoin {
   private static final System.Logger LOG = System.getLogger(CudaJoin.class.getName());
-
-  /** What the ranks of a group of more than one share. */
-  record Shared(MemoryPlan plan, HostKernels kernels, RankNotes notes, PeerMemory memory) {}
 
   /** What a rank has ready, by itself, before it shares anything. */
   private record Prepared(
@@ -52,7 +49,7 @@ final class CudaJoin {
   private @Nullable RankNotes notes;
   private @Nullable PeerMemory memory;
 
-  CudaJoin(BackendContext context, Cuda cuda) {
+  private CudaJoin(BackendContext context, Cuda cuda) {
     this.until = System.nanoTime() + context.timeout().toNanos();
     this.context = context;
     this.settings = context.settings();
@@ -72,8 +69,18 @@ final class CudaJoin {
     String _ = settings.get(CudaSettings.SYMMETRIC_MEMORY); // rejects invalid values
   }
 
-  /** Meets the other ranks and shares memory with them; called once. */
-  CudaWorld join() {
+  /**
+   * Meets the other ranks and shares memory with them.
+   *
+   * @throws FarRanksException on all ranks, if there are too many ranks or they are on several
+   *     hosts
+   * @throws BackendException if the ranks cannot share memory
+   */
+  public static CudaWorld join(BackendContext context, Cuda cuda) {
+    return new CudaJoin(context, cuda).join();
+  }
+
+  private CudaWorld join() {
     List<PeerInfo> ranks = PeerInfo.meet(exchange, own(), until);
     boolean hasJoined = false;
     try {
@@ -152,7 +159,7 @@ final class CudaJoin {
         Parts.of(device).allocator()::makeRoom);
   }
 
-  private @Nullable Shared share(PeerWorld peers, Prepared prepared) {
+  private @Nullable SharedParts share(PeerWorld peers, Prepared prepared) {
     if (prepared.plan == null || prepared.kernels == null) {
       return null;
     }
@@ -160,11 +167,11 @@ final class CudaJoin {
     notes = connected;
     PeerMemory allocated = PeerMemory.allocate(peers, prepared.plan.bytes(), 0, until);
     memory = allocated;
-    return new Shared(prepared.plan, prepared.kernels, connected, allocated);
+    return new SharedParts(prepared.plan, prepared.kernels, connected, allocated);
   }
 
   /** Creates this rank's world; if that fails, the other ranks get the reason. */
-  private CudaWorld create(IpcChannel opened, PeerWorld peers, @Nullable Shared shared) {
+  private CudaWorld create(IpcChannel opened, PeerWorld peers, @Nullable SharedParts shared) {
     try {
       return new CudaWorld(context, device, opened, streams, peers, shared);
     } catch (RuntimeException | Error e) {

@@ -1,11 +1,8 @@
 package dev.tutti.cuda.collective;
 
-import dev.tutti.BackendException;
-import dev.tutti.cuda.Cuda;
 import dev.tutti.cuda.CudaDevice;
 import dev.tutti.cuda.CudaStream;
 import dev.tutti.cuda.access.Parts;
-import dev.tutti.cuda.share.FarRanksException;
 import dev.tutti.cuda.share.IpcChannel;
 import dev.tutti.cuda.share.PeerMemory;
 import dev.tutti.cuda.share.PeerWorld;
@@ -49,7 +46,7 @@ public final class CudaWorld implements AutoCloseable {
       IpcChannel channel,
       List<CudaStream> streams,
       PeerWorld peers,
-      CudaJoin.@Nullable Shared shared) {
+      @Nullable SharedParts shared) {
     this.device = device;
     this.rank = context.rank();
     this.size = context.size();
@@ -137,17 +134,6 @@ public final class CudaWorld implements AutoCloseable {
    */
   private CudaStream takeMessageStream() {
     return streams.get(1 + messageStreams.getAndIncrement());
-  }
-
-  /**
-   * Meets the other ranks and shares memory with them.
-   *
-   * @throws FarRanksException on all ranks, if there are too many ranks or they are on several
-   *     hosts
-   * @throws BackendException if the ranks cannot share memory
-   */
-  public static CudaWorld join(BackendContext context, Cuda cuda) {
-    return new CudaJoin(context, cuda).join();
   }
 
   public CudaDevice device() {

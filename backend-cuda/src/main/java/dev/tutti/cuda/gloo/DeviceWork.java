@@ -10,6 +10,7 @@ import dev.tutti.cuda.CudaException;
 import dev.tutti.cuda.CudaStream;
 import dev.tutti.cuda.access.Parts;
 import dev.tutti.cuda.collective.CudaBackend;
+import dev.tutti.cuda.collective.CudaJoin;
 import dev.tutti.cuda.collective.CudaWorld;
 import dev.tutti.cuda.element.DeviceCopy;
 import dev.tutti.cuda.share.StoreExchange;
@@ -66,7 +67,7 @@ public final class DeviceWork {
     }
     CudaWorld world = null;
     try {
-      world = CudaWorld.join(context, cuda);
+      world = CudaJoin.join(context, cuda);
     } catch (BackendException e) {
       LOG.log(
           e instanceof CudaException ? Level.WARNING : Level.DEBUG,

@@ -6,7 +6,7 @@ import dev.tutti.Setting;
 import dev.tutti.Settings;
 import dev.tutti.cuda.Cuda;
 import dev.tutti.cuda.collective.CudaBackend;
-import dev.tutti.cuda.collective.CudaWorld;
+import dev.tutti.cuda.collective.CudaJoin;
 import dev.tutti.cuda.collective.HardwareQueues;
 import dev.tutti.cuda.nccl.NcclCalls;
 import dev.tutti.cuda.nccl.NcclLibrary;
@@ -117,7 +117,7 @@ public final class CudaBackendProvider extends DeviceProvider {
   @Override
   public Backend create(BackendContext context) {
     try {
-      return new CudaBackend(CudaWorld.join(context, cuda.get()));
+      return new CudaBackend(CudaJoin.join(context, cuda.get()));
     } catch (FarRanksException e) {
       return NcclFallback.join(context, cuda.get(), nccl, e);
     }
