@@ -109,6 +109,19 @@ final class LibNccl extends NativeFunctions implements NcclCalls {
     super(library);
   }
 
+  /** A call of the library; only a method handle's declaration says that it throws. */
+  private interface Call {
+    int run() throws Throwable;
+  }
+
+  private static int call(Call call) {
+    try {
+      return call.run();
+    } catch (Throwable e) {
+      throw Errors.unexpected(e);
+    }
+  }
+
   /** Throws if a call that may also be in progress has failed. */
   private void require(int result, String call) {
     if (result != NcclResult.SUCCESS && result != NcclResult.IN_PROGRESS) {
@@ -254,87 +267,58 @@ final class LibNccl extends NativeFunctions implements NcclCalls {
 
   @Override
   public int groupStart() {
-    try {
-      return (int) start.invokeExact();
-    } catch (Throwable e) {
-      throw Errors.unexpected(e);
-    }
+    return call(() -> (int) start.invokeExact());
   }
 
   @Override
   public int groupEnd() {
-    try {
-      return (int) end.invokeExact();
-    } catch (Throwable e) {
-      throw Errors.unexpected(e);
-    }
+    return call(() -> (int) end.invokeExact());
   }
 
   @Override
   public int allReduce(
       long from, long to, long count, int type, int op, long communicator, long stream) {
-    try {
-      return (int) allReduce.invokeExact(from, to, count, type, op, communicator, stream);
-    } catch (Throwable e) {
-      throw Errors.unexpected(e);
-    }
+    return call(() -> (int) allReduce.invokeExact(from, to, count, type, op, communicator, stream));
   }
 
   @Override
   public int reduce(
       long from, long to, long count, int type, int op, int root, long communicator, long stream) {
-    try {
-      return (int) reduce.invokeExact(from, to, count, type, op, root, communicator, stream);
-    } catch (Throwable e) {
-      throw Errors.unexpected(e);
-    }
+    return call(
+        () -> (int) reduce.invokeExact(from, to, count, type, op, root, communicator, stream));
   }
 
   @Override
   public int reduceScatter(
       long from, long to, long count, int type, int op, long communicator, long stream) {
-    try {
-      return (int) reduceScatter.invokeExact(from, to, count, type, op, communicator, stream);
-    } catch (Throwable e) {
-      throw Errors.unexpected(e);
-    }
+    return call(
+        () -> (int) reduceScatter.invokeExact(from, to, count, type, op, communicator, stream));
   }
 
   @Override
   public int broadcast(long from, long to, long bytes, int root, long communicator, long stream) {
-    try {
-      return (int)
-          broadcast.invokeExact(from, to, bytes, NcclTypes.BYTE, root, communicator, stream);
-    } catch (Throwable e) {
-      throw Errors.unexpected(e);
-    }
+    return call(
+        () ->
+            (int)
+                broadcast.invokeExact(from, to, bytes, NcclTypes.BYTE, root, communicator, stream));
   }
 
   @Override
   public int allGather(long from, long to, long bytes, long communicator, long stream) {
-    try {
-      return (int) allGather.invokeExact(from, to, bytes, NcclTypes.BYTE, communicator, stream);
-    } catch (Throwable e) {
-      throw Errors.unexpected(e);
-    }
+    return call(
+        () -> (int) allGather.invokeExact(from, to, bytes, NcclTypes.BYTE, communicator, stream));
   }
 
   @Override
   public int send(long from, long bytes, int peer, long communicator, long stream) {
-    try {
-      return (int) send.invokeExact(from, bytes, NcclTypes.BYTE, peer, communicator, stream);
-    } catch (Throwable e) {
-      throw Errors.unexpected(e);
-    }
+    return call(
+        () -> (int) send.invokeExact(from, bytes, NcclTypes.BYTE, peer, communicator, stream));
   }
 
   @Override
   public int receive(long to, long bytes, int peer, long communicator, long stream) {
-    try {
-      return (int) receive.invokeExact(to, bytes, NcclTypes.BYTE, peer, communicator, stream);
-    } catch (Throwable e) {
-      throw Errors.unexpected(e);
-    }
+    return call(
+        () -> (int) receive.invokeExact(to, bytes, NcclTypes.BYTE, peer, communicator, stream));
   }
 
   @Override
@@ -355,37 +339,21 @@ final class LibNccl extends NativeFunctions implements NcclCalls {
 
   @Override
   public int freeOperator(int op, long communicator) {
-    try {
-      return (int) destroyOp.invokeExact(op, communicator);
-    } catch (Throwable e) {
-      throw Errors.unexpected(e);
-    }
+    return call(() -> (int) destroyOp.invokeExact(op, communicator));
   }
 
   @Override
   public int finish(long communicator) {
-    try {
-      return (int) finalizeComm.invokeExact(communicator);
-    } catch (Throwable e) {
-      throw Errors.unexpected(e);
-    }
+    return call(() -> (int) finalizeComm.invokeExact(communicator));
   }
 
   @Override
   public int destroy(long communicator) {
-    try {
-      return (int) destroyComm.invokeExact(communicator);
-    } catch (Throwable e) {
-      throw Errors.unexpected(e);
-    }
+    return call(() -> (int) destroyComm.invokeExact(communicator));
   }
 
   @Override
   public int abort(long communicator) {
-    try {
-      return (int) abortComm.invokeExact(communicator);
-    } catch (Throwable e) {
-      throw Errors.unexpected(e);
-    }
+    return call(() -> (int) abortComm.invokeExact(communicator));
   }
 }
