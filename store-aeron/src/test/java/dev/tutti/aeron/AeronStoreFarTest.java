@@ -73,9 +73,9 @@ class AeronStoreFarTest extends StoreContract {
     store =
         new AeronStore(
             AeronStoreOptions.of(net + "2", Integer.parseInt(ready.substring(6)))
-                .withDirectory(directory)
+                .with(AeronStoreOptions.DIRECTORY, directory)
                 .withToken(JobToken.NONE)
-                .withTransport(AeronStoreOptions.Transport.UDP));
+                .with(AeronStoreOptions.TRANSPORT, AeronStoreOptions.Transport.UDP));
   }
 
   @AfterAll

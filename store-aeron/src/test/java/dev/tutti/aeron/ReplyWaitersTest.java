@@ -48,7 +48,9 @@ class ReplyWaitersTest {
     InBell.link();
     server = new AeronStoreServer(options(0));
     waiting = InBell.ready(new AeronStore(options(server.port())));
-    other = new AeronStore(options(server.port()).withLease(Duration.ofMillis(5001)));
+    other =
+        new AeronStore(
+            options(server.port()).with(AeronStoreOptions.LEASE, Duration.ofMillis(5001)));
   }
 
   @AfterEach
@@ -62,7 +64,7 @@ class ReplyWaitersTest {
 
   private AeronStoreOptions options(int port) {
     return AeronStoreOptions.of("127.0.0.1", port)
-        .withDirectory(directory)
+        .with(AeronStoreOptions.DIRECTORY, directory)
         .withToken(JobToken.NONE);
   }
 

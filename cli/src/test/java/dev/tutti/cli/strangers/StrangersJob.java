@@ -94,10 +94,10 @@ final class StrangersJob {
   private Store aeron(Path folder, JobToken token) throws Exception {
     AeronStoreOptions options =
         AeronStoreOptions.of("127.0.0.1", 0)
-            .withDirectory(Files.createDirectories(folder))
-            .withTransport(AeronStoreOptions.Transport.UDP)
+            .with(AeronStoreOptions.DIRECTORY, Files.createDirectories(folder))
+            .with(AeronStoreOptions.TRANSPORT, AeronStoreOptions.Transport.UDP)
             .withToken(token)
-            .withLease(LEASE)
+            .with(AeronStoreOptions.LEASE, LEASE)
             .withTimeout(TIMEOUT);
     AeronStoreServer server = opened(new AeronStoreServer(options));
     alive.add(server::isRunning);
@@ -107,9 +107,9 @@ final class StrangersJob {
   private Store cluster(Path folder, String members) {
     AeronStoreOptions options =
         AeronStoreOptions.of("localhost", 0)
-            .withDirectory(folder)
+            .with(AeronStoreOptions.DIRECTORY, folder)
             .withToken(JobToken.of(TOKEN))
-            .withLease(LEASE)
+            .with(AeronStoreOptions.LEASE, LEASE)
             .withTimeout(TIMEOUT);
     for (int i = 0; i < members.split(",", -1).length; i++) {
       AeronClusterServer server =

@@ -41,9 +41,9 @@ class ClusterStartTest {
 
   private AeronStoreOptions options() {
     return AeronStoreOptions.of("localhost", 0)
-        .withDirectory(directory)
+        .with(AeronStoreOptions.DIRECTORY, directory)
         .withToken(JobToken.NONE)
-        .withLease(Duration.ofSeconds(3))
+        .with(AeronStoreOptions.LEASE, Duration.ofSeconds(3))
         .withTimeout(Duration.ofSeconds(100));
   }
 
