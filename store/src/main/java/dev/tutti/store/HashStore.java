@@ -3,23 +3,19 @@ package dev.tutti.store;
 import dev.tutti.Store;
 import dev.tutti.StoreClosedException;
 import dev.tutti.StoreException;
-import dev.tutti.StoreQueueEmptyException;
 import dev.tutti.StoreTimeoutException;
 import dev.tutti.spi.Time;
 import dev.tutti.store.table.Arguments;
 import dev.tutti.store.table.KeyTable;
-import dev.tutti.store.table.KeyTable.BarrierWaiter;
-import dev.tutti.store.table.KeyTable.KeyWaiter;
-import dev.tutti.store.table.KeyTable.PopWaiter;
+import dev.tutti.store.table.TableStore;
 import dev.tutti.store.table.WakeUp;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.LinkedHashSet;
-import java.util.List;
 import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.Function;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
@@ -30,7 +26,7 @@ import org.jspecify.annotations.Nullable;
  * only the threads that wait for its key. Handles made by {@link #duplicate()} share the data; each
  * is closed separately, and the data lives as long as any of them is reachable.
  */
-public final class HashStore implements Store {
+public final class HashStore extends TableStore {
   /*
    * One lock guards the table and the closed state of all handles. Each blocked call parks on a
    * condition of its own, so a wake-up reaches exactly the thread for which it is meant. What ended
@@ -38,8 +34,7 @@ public final class HashStore implements Store {
    * wins over a deadline that has passed in the meantime.
    */
   private final Shared shared;
-  private final Duration timeout;
-  private final Set<Parked> parked = new LinkedHashSet<>();
+  private final Set<Parked<?>> parked = new LinkedHashSet<>();
   private boolean closed;
 
   /** Creates an empty store with {@link Store#DEFAULT_TIMEOUT}. */
@@ -67,161 +62,13 @@ public final class HashStore implements Store {
   }
 
   private HashStore(Shared shared, Duration timeout) {
-    Arguments.nanos(timeout);
+    super(timeout);
     this.shared = shared;
-    this.timeout = timeout;
-  }
-
-  @Override
-  public Duration timeout() {
-    return timeout;
-  }
-
-  @Override
-  public void set(String key, byte[] value) {
-    Arguments.key(key);
-    byte[] copy = Arguments.value(key, value).clone();
-    locked(() -> shared.table.set(key, copy));
-  }
-
-  @Override
-  public byte[] get(String key, Duration timeout) {
-    return multiGet(List.of(Arguments.key(key)), timeout).get(0);
-  }
-
-  @Override
-  public long add(String key, long delta) {
-    Arguments.key(key);
-    return locked(() -> shared.table.add(key, delta));
-  }
-
-  @Override
-  public Swap compareSet(String key, byte @Nullable [] expected, byte[] desired) {
-    Arguments.key(key);
-    byte[] copy = Arguments.value(key, desired).clone();
-    Swap swap = locked(() -> shared.table.compareSet(key, expected, copy));
-    byte[] value = swap.value();
-    return new Swap(swap.stored(), value == null ? null : value.clone());
-  }
-
-  @Override
-  public void await(List<String> keys, Duration timeout) {
-    List<String> all = Arguments.keys(keys);
-    locked(() -> await(all, KeyWaiter.Kind.KEY, timeout, () -> {}));
-  }
-
-  @Override
-  public boolean check(List<String> keys) {
-    List<String> all = Arguments.keys(keys);
-    return locked(() -> shared.table.missing(all, false).isEmpty());
-  }
-
-  @Override
-  public boolean deleteKey(String key) {
-    Arguments.key(key);
-    return locked(() -> shared.table.delete(key));
-  }
-
-  @Override
-  public long keyCount() {
-    return locked(() -> shared.table.size());
-  }
-
-  @Override
-  public void append(String key, byte[] value) {
-    Arguments.key(key);
-    byte[] copy = Arguments.value(key, value).clone();
-    locked(() -> shared.table.append(key, copy));
-  }
-
-  @Override
-  public List<byte[]> multiGet(List<String> keys, Duration timeout) {
-    List<String> all = Arguments.keys(keys);
-    List<byte[]> values = new ArrayList<>(all.size());
-    locked(
-        () ->
-            await(
-                all,
-                KeyWaiter.Kind.VALUE,
-                timeout,
-                () -> {
-                  for (String key : all) {
-                    values.add(Objects.requireNonNull(shared.table.get(key)));
-                  }
-                }));
-    values.replaceAll(byte[]::clone);
-    return values;
-  }
-
-  @Override
-  public void multiSet(List<String> keys, List<byte[]> values) {
-    List<String> all = Arguments.keys(keys);
-    Arguments.values(all, values);
-    List<byte[]> copies = new ArrayList<>(values);
-    copies.replaceAll(byte[]::clone);
-    locked(() -> shared.table.setAll(all, copies::get));
-  }
-
-  @Override
-  public void queuePush(String key, byte[] value) {
-    Arguments.key(key);
-    byte[] copy = Arguments.value(key, value).clone();
-    locked(() -> shared.table.push(key, copy));
-  }
-
-  @Override
-  public byte[] queuePop(String key, Duration timeout) {
-    Arguments.key(key);
-    long nanos = Arguments.nanos(timeout);
-    return locked(
-        () -> {
-          Parked self = new Parked(shared.lock.newCondition());
-          PopWaiter waiter = new PopWaiter(key, self);
-          if (nanos <= 0) {
-            waiter.value = shared.table.pop(key);
-          } else if (!shared.table.await(waiter) && !park(self, nanos)) {
-            shared.table.cancel(waiter);
-            throw ended(self, () -> Arguments.popTimeout(key, timeout));
-          }
-          byte[] value = waiter.value;
-          if (value == null) {
-            throw new StoreQueueEmptyException(Arguments.emptyMessage(key));
-          }
-          return value;
-        });
-  }
-
-  @Override
-  public long queueLength(String key) {
-    Arguments.key(key);
-    return locked(() -> shared.table.length(key));
-  }
-
-  @Override
-  public List<String> listKeys() {
-    return locked(() -> shared.table.keys().stream().sorted().toList());
-  }
-
-  @Override
-  public void barrier(String key, int size, Duration timeout) {
-    Arguments.key(key);
-    Arguments.barrierSize(key, size);
-    long nanos = Arguments.nanos(timeout);
-    locked(
-        () -> {
-          Parked self = new Parked(shared.lock.newCondition());
-          BarrierWaiter waiter = new BarrierWaiter(key, size, self);
-          if (!shared.table.arrive(waiter) && !park(self, nanos)) {
-            int arrived = shared.table.arrived(key);
-            shared.table.leave(waiter);
-            throw ended(self, () -> Arguments.barrierTimeout(key, arrived, size, timeout));
-          }
-        });
   }
 
   @Override
   public HashStore duplicate() {
-    return locked(() -> new HashStore(shared, timeout));
+    return locked(() -> new HashStore(shared, timeout()));
   }
 
   @Override
@@ -229,7 +76,7 @@ public final class HashStore implements Store {
     shared.lock.lock();
     try {
       closed = true;
-      for (Parked waiting : parked) {
+      for (Parked<?> waiting : parked) {
         waiting.condition.signal();
       }
     } finally {
@@ -237,29 +84,33 @@ public final class HashStore implements Store {
     }
   }
 
-  /** Waits for keys, and runs an action at the instant when all of them exist. */
-  private void await(
-      List<String> keys, KeyWaiter.Kind kind, Duration timeout, Runnable whenPresent) {
-    Parked self = new Parked(shared.lock.newCondition());
-    KeyWaiter waiter =
-        new KeyWaiter(
-            keys,
-            kind,
-            () -> {
-              whenPresent.run();
-              self.wake();
-            });
-    if (shared.table.await(waiter)) {
-      whenPresent.run();
-    } else if (!park(self, Arguments.nanos(timeout))) {
-      shared.table.cancel(waiter);
-      List<String> missing = shared.table.missing(keys, kind == KeyWaiter.Kind.VALUE);
-      throw ended(self, () -> Arguments.waitTimeout(missing, keys.size(), timeout));
-    }
+  @Override
+  protected <T extends @Nullable Object> T now(Duration limit, Function<KeyTable, T> action) {
+    return locked(() -> action.apply(shared.table));
+  }
+
+  @Override
+  protected <T> T awaitChange(Duration limit, Function<WakeUp, Wait<T>> made) {
+    long nanos = Arguments.nanos(limit);
+    return locked(
+        () -> {
+          Parked<T> self = new Parked<>(shared);
+          Wait<T> wait = made.apply(self);
+          self.wait = wait;
+          if (wait.begin().test(shared.table)) {
+            return wait.result().apply(shared.table);
+          }
+          if (!park(self, nanos)) {
+            StoreTimeoutException late = wait.late().apply(shared.table);
+            wait.cancel().accept(shared.table);
+            throw ended(self, late);
+          }
+          return Objects.requireNonNull(self.result);
+        });
   }
 
   /** Waits until woken; returns false if a deadline, close or an interrupt came first. */
-  private boolean park(Parked self, long nanos) {
+  private boolean park(Parked<?> self, long nanos) {
     parked.add(self);
     try {
       long left = nanos;
@@ -275,24 +126,16 @@ public final class HashStore implements Store {
     return self.woken;
   }
 
-  private StoreException ended(Parked self, Supplier<StoreTimeoutException> late) {
+  private StoreException ended(Parked<?> self, StoreTimeoutException late) {
     if (closed) {
       return new StoreClosedException("the store was closed while a call was waiting");
     }
     return self.interrupt != null
         ? new StoreException("interrupted while waiting", self.interrupt)
-        : late.get();
+        : late;
   }
 
-  private void locked(Runnable action) {
-    locked(
-        () -> {
-          action.run();
-          return true;
-        });
-  }
-
-  private <T> T locked(Supplier<T> action) {
+  private <T extends @Nullable Object> T locked(Supplier<T> action) {
     shared.lock.lock();
     try {
       if (closed) {
@@ -319,17 +162,22 @@ public final class HashStore implements Store {
     }
   }
 
-  private static final class Parked implements WakeUp {
+  private static final class Parked<T> implements WakeUp {
     final Condition condition;
+    private final KeyTable table;
+    @Nullable Wait<T> wait;
     boolean woken;
+    @Nullable T result;
     @Nullable InterruptedException interrupt;
 
-    Parked(Condition condition) {
-      this.condition = condition;
+    Parked(Shared shared) {
+      this.condition = shared.lock.newCondition();
+      this.table = shared.table;
     }
 
     @Override
     public void wake() {
+      result = Objects.requireNonNull(wait).result().apply(table);
       woken = true;
       condition.signal();
     }

@@ -1,29 +1,24 @@
 package dev.tutti.fake.simulation;
 
-import dev.tutti.Store;
 import dev.tutti.StoreClosedException;
 import dev.tutti.StoreException;
-import dev.tutti.StoreQueueEmptyException;
 import dev.tutti.StoreSilentException;
 import dev.tutti.spi.Wills;
 import dev.tutti.store.table.Arguments;
 import dev.tutti.store.table.KeyTable;
-import dev.tutti.store.table.KeyTable.BarrierWaiter;
-import dev.tutti.store.table.KeyTable.KeyWaiter;
-import dev.tutti.store.table.KeyTable.PopWaiter;
+import dev.tutti.store.table.TableStore;
+import dev.tutti.store.table.WakeUp;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.LinkedHashSet;
-import java.util.List;
-import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.Consumer;
+import java.util.function.Function;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /** A handle of a simulated process to a {@link SimulatedServer}. */
-final class SimulatedStore implements Store, Wills {
+final class SimulatedStore extends TableStore implements Wills {
   /*
    * Only one thread of a world runs at a time, and none loses its turn here but by parking, so the
    * fields need no lock. Requests of one handle reach the server in the order of their calls, as on
@@ -35,16 +30,14 @@ final class SimulatedStore implements Store, Wills {
 
   private final SimulatedServer server;
   private final SimulatedProcess process;
-  private final Duration timeout;
   private final Set<Call<?>> calls = new LinkedHashSet<>();
   private long lastArrivalNanos;
   private boolean closed;
 
   SimulatedStore(SimulatedServer server, SimulatedProcess process, Duration timeout) {
-    Arguments.nanos(timeout);
+    super(timeout);
     this.server = server;
     this.process = process;
-    this.timeout = timeout;
   }
 
   /** A call that has not ended. */
@@ -80,8 +73,9 @@ final class SimulatedStore implements Store, Wills {
               now + Math.min(nanos, Long.MAX_VALUE / 4),
               server.process(),
               () -> {
+                RuntimeException late = cause.get();
                 cancel.run();
-                reply(null, cause.get());
+                reply(null, late);
               });
       Runnable before = cancel;
       cancel =
@@ -144,18 +138,31 @@ final class SimulatedStore implements Store, Wills {
     }
   }
 
-  /** Runs a request that ends at once. */
-  private <T extends @Nullable Object> T now(Supplier<T> action) {
-    return call(timeout, call -> call.reply(action.get(), null));
+  @Override
+  protected <T extends @Nullable Object> T now(Duration limit, Function<KeyTable, T> action) {
+    return call(limit, call -> call.reply(action.apply(server.table), null));
   }
 
-  private void run(Runnable action) {
-    Boolean _ =
-        now(
-            () -> {
-              action.run();
-              return true;
-            });
+  @Override
+  protected <T> T awaitChange(Duration limit, Function<WakeUp, Wait<T>> made) {
+    return call(limit, (Call<T> call) -> begin(call, limit, made));
+  }
+
+  private <T> void begin(Call<T> call, Duration limit, Function<WakeUp, Wait<T>> made) {
+    KeyTable table = server.table;
+    Runnable[] answer = new Runnable[1];
+    Wait<T> wait = made.apply(() -> answer[0].run());
+    answer[0] =
+        () -> {
+          call.cancel.run();
+          call.reply(wait.result().apply(table), null);
+        };
+    if (wait.begin().test(table)) {
+      answer[0].run();
+    } else {
+      call.cancel = () -> wait.cancel().accept(table);
+      call.replyLate(Arguments.nanos(limit), () -> wait.late().apply(table));
+    }
   }
 
   @Override
@@ -163,199 +170,21 @@ final class SimulatedStore implements Store, Wills {
     return "the simulated store";
   }
 
-  private KeyTable table() {
-    return server.table;
-  }
-
-  @Override
-  public Duration timeout() {
-    return timeout;
-  }
-
-  @Override
-  public void set(String key, byte[] value) {
-    byte[] copy = Arguments.value(Arguments.key(key), value).clone();
-    run(() -> table().set(key, copy));
-  }
-
-  @Override
-  public byte[] get(String key, Duration limit) {
-    return multiGet(List.of(Arguments.key(key)), limit).getFirst();
-  }
-
-  @Override
-  public long add(String key, long delta) {
-    Arguments.key(key);
-    return now(() -> table().add(key, delta));
-  }
-
-  @Override
-  public Swap compareSet(String key, byte @Nullable [] expected, byte[] desired) {
-    Arguments.key(key);
-    byte[] copy = Arguments.value(key, desired).clone();
-    Swap swap = now(() -> table().compareSet(key, expected, copy));
-    byte[] value = swap.value();
-    return new Swap(swap.stored(), value == null ? null : value.clone());
-  }
-
-  @Override
-  public void await(List<String> keys, Duration limit) {
-    List<byte[]> _ = await(Arguments.keys(keys), KeyWaiter.Kind.KEY, limit);
-  }
-
-  @Override
-  public List<byte[]> multiGet(List<String> keys, Duration limit) {
-    return await(Arguments.keys(keys), KeyWaiter.Kind.VALUE, limit);
-  }
-
-  /** Waits for keys; returns their values, unless only their presence is asked for. */
-  private List<byte[]> await(List<String> keys, KeyWaiter.Kind kind, Duration limit) {
-    return call(
-        limit,
-        (Call<List<byte[]>> call) -> {
-          Runnable answer =
-              () -> {
-                call.cancel.run();
-                call.reply(kind == KeyWaiter.Kind.VALUE ? values(keys) : List.of(), null);
-              };
-          KeyWaiter waiter = new KeyWaiter(keys, kind, answer::run);
-          if (table().await(waiter)) {
-            answer.run();
-          } else {
-            call.cancel = () -> table().cancel(waiter);
-            call.replyLate(
-                Arguments.nanos(limit),
-                () ->
-                    Arguments.waitTimeout(
-                        table().missing(keys, kind == KeyWaiter.Kind.VALUE), keys.size(), limit));
-          }
-        });
-  }
-
-  private List<byte[]> values(List<String> keys) {
-    List<byte[]> values = new ArrayList<>(keys.size());
-    for (String key : keys) {
-      values.add(Objects.requireNonNull(table().get(key)).clone());
-    }
-    return values;
-  }
-
-  @Override
-  public boolean check(List<String> keys) {
-    List<String> all = Arguments.keys(keys);
-    return now(() -> table().missing(all, false).isEmpty());
-  }
-
-  @Override
-  public boolean deleteKey(String key) {
-    Arguments.key(key);
-    return now(() -> table().delete(key));
-  }
-
-  @Override
-  public long keyCount() {
-    return now(() -> (long) table().size());
-  }
-
-  @Override
-  public void append(String key, byte[] value) {
-    byte[] copy = Arguments.value(Arguments.key(key), value).clone();
-    run(() -> table().append(key, copy));
-  }
-
-  @Override
-  public void multiSet(List<String> keys, List<byte[]> values) {
-    List<String> all = Arguments.keys(keys);
-    Arguments.values(all, values);
-    List<byte[]> copies = new ArrayList<>(values);
-    copies.replaceAll(byte[]::clone);
-    run(() -> table().setAll(all, copies::get));
-  }
-
-  @Override
-  public void queuePush(String key, byte[] value) {
-    byte[] copy = Arguments.value(Arguments.key(key), value).clone();
-    run(() -> table().push(key, copy));
-  }
-
-  @Override
-  public byte[] queuePop(String key, Duration limit) {
-    Arguments.key(key);
-    byte[] popped =
-        call(
-            limit,
-            (Call<byte @Nullable []> call) -> {
-              PopWaiter[] self = new PopWaiter[1];
-              PopWaiter waiter =
-                  new PopWaiter(
-                      key,
-                      () -> {
-                        call.cancel.run();
-                        call.reply(self[0].value, null);
-                      });
-              self[0] = waiter;
-              if (Arguments.nanos(limit) <= 0) {
-                call.reply(table().pop(key), null);
-              } else if (table().await(waiter)) {
-                call.reply(waiter.value, null);
-              } else {
-                call.cancel = () -> table().cancel(waiter);
-                call.replyLate(Arguments.nanos(limit), () -> Arguments.popTimeout(key, limit));
-              }
-            });
-    if (popped == null) {
-      throw new StoreQueueEmptyException(Arguments.emptyMessage(key));
-    }
-    return popped;
-  }
-
-  @Override
-  public long queueLength(String key) {
-    Arguments.key(key);
-    return now(() -> (long) table().length(key));
-  }
-
-  @Override
-  public List<String> listKeys() {
-    return now(() -> table().keys().stream().sorted().toList());
-  }
-
-  @Override
-  public void barrier(String key, int size, Duration limit) {
-    Arguments.key(key);
-    Arguments.barrierSize(key, size);
-    Boolean _ =
-        call(
-            limit,
-            (Call<Boolean> call) -> {
-              Runnable answer =
-                  () -> {
-                    call.cancel.run();
-                    call.reply(true, null);
-                  };
-              BarrierWaiter waiter = new BarrierWaiter(key, size, answer::run);
-              if (table().arrive(waiter)) {
-                answer.run();
-              } else {
-                call.cancel = () -> table().leave(waiter);
-                call.replyLate(
-                    Arguments.nanos(limit),
-                    () -> Arguments.barrierTimeout(key, table().arrived(key), size, limit));
-              }
-            });
-  }
-
   @Override
   public boolean leaveWill(String log, byte[] value) {
     byte[] copy = value.clone();
-    run(() -> server.leaveWill(process, log, copy));
-    return true;
+    return now(
+        timeout(),
+        table -> {
+          server.leaveWill(process, log, copy);
+          return true;
+        });
   }
 
   @Override
   public SimulatedStore duplicate() {
     process.requireAlive();
-    return new SimulatedStore(server, process, timeout);
+    return new SimulatedStore(server, process, timeout());
   }
 
   @Override
