@@ -16,7 +16,9 @@ import java.lang.reflect.Member;
 import java.lang.reflect.Modifier;
 import java.lang.reflect.Type;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
 import java.util.SortedSet;
@@ -36,29 +38,37 @@ final class PublicApi {
   private static final ClassDesc INCUBATING = ClassDesc.of(Incubating.class.getName());
 
   private final SortedSet<String> lines = new TreeSet<>();
+  private final Set<String> exported = new HashSet<>();
 
   /** Returns a line for each visible type and member of the modules that have the given types. */
   static SortedSet<String> of(List<String> types) throws Exception {
     PublicApi api = new PublicApi();
+    List<ModuleReference> modules = new ArrayList<>();
     for (String type : types) {
-      api.addModuleOf(Class.forName(type));
+      modules.add(moduleOf(Class.forName(type)));
+    }
+    for (ModuleReference module : modules) {
+      module.descriptor().exports().stream()
+          .filter(exports -> !exports.isQualified())
+          .forEach(exports -> api.exported.add(exports.source()));
+    }
+    for (ModuleReference module : modules) {
+      api.add(module);
     }
     return api.lines;
   }
 
-  private void addModuleOf(Class<?> type) throws Exception {
+  private static ModuleReference moduleOf(Class<?> type) throws Exception {
     Path place = Path.of(type.getProtectionDomain().getCodeSource().getLocation().toURI());
-    ModuleReference module = ModuleFinder.of(place).findAll().iterator().next();
-    Set<String> exported =
-        module.descriptor().exports().stream()
-            .filter(exports -> !exports.isQualified())
-            .map(exports -> exports.source().replace('.', '/') + '/')
-            .collect(Collectors.toSet());
+    return ModuleFinder.of(place).findAll().iterator().next();
+  }
+
+  private void add(ModuleReference module) throws Exception {
     try (ModuleReader reader = module.open();
         Stream<String> files = reader.list()) {
       for (String file : files.toList()) {
         var name = TOP_LEVEL.matcher(file);
-        if (name.matches() && exported.contains(name.group(1))) {
+        if (name.matches() && exported.contains(packageOf(name.group(1)))) {
           boolean incubating =
               isIncubating(reader, file)
                   || isIncubating(reader, name.group(1) + "package-info.class");
@@ -67,6 +77,10 @@ final class PublicApi {
         }
       }
     }
+  }
+
+  private static String packageOf(String folder) {
+    return folder.substring(0, folder.length() - 1).replace('/', '.');
   }
 
   private static boolean isIncubating(ModuleReader reader, String file) throws IOException {
@@ -94,8 +108,10 @@ final class PublicApi {
             .collect(Collectors.joining(", "));
     String mark = incubating ? "@Incubating " : "";
     put(type, mark + type.toGenericString() + (above.isEmpty() ? "" : " : " + above));
+    boolean isFinal = Modifier.isFinal(type.getModifiers());
     membersOf(type)
         .filter(member -> isVisible(member.getModifiers()) && !member.isSynthetic())
+        .filter(member -> !isFinal || Modifier.isPublic(member.getModifiers()))
         .forEach(member -> put(type, mark + textOf(member)));
     for (Class<?> nested : type.getDeclaredClasses()) {
       add(nested, incubating);
@@ -103,15 +119,20 @@ final class PublicApi {
   }
 
   /** Returns the members of a type, with those it has from hidden superclasses. */
-  private static Stream<Member> membersOf(Class<?> type) {
+  private Stream<Member> membersOf(Class<?> type) {
     Stream<Member> own =
         Stream.of(
                 type.getDeclaredConstructors(), type.getDeclaredFields(), type.getDeclaredMethods())
             .flatMap(Arrays::stream);
     Class<?> above = type.getSuperclass();
-    return above == null || Modifier.isPublic(above.getModifiers())
+    return above == null || !isHidden(above)
         ? own
         : Stream.concat(own, membersOf(above).filter(m -> !(m instanceof Constructor)));
+  }
+
+  private boolean isHidden(Class<?> type) {
+    return !Modifier.isPublic(type.getModifiers())
+        || (type.getName().startsWith("dev.tutti.") && !exported.contains(type.getPackageName()));
   }
 
   private void put(Class<?> type, String text) {
