@@ -171,7 +171,6 @@ public final class AlgorithmTable {
    *
    * @param type an operation in the table
    * @param bytes the number of bytes of its tensor
-   * @param ranks the number of ranks
    */
   public Algorithm choose(OpType type, long bytes, int ranks) {
     List<Rule> list = rules.get(type);

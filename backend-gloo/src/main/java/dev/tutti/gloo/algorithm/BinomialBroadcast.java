@@ -24,11 +24,7 @@ public final class BinomialBroadcast {
   private final Endpoint transport;
   private final @Nullable Request[] sends = new @Nullable Request[Integer.SIZE];
 
-  /**
-   * Creates an instance for any number of operations, one at a time.
-   *
-   * @param transport connects the ranks
-   */
+  /** Creates an instance for any number of operations, one at a time. */
   public BinomialBroadcast(Endpoint transport) {
     this.transport = transport;
   }
@@ -36,12 +32,8 @@ public final class BinomialBroadcast {
   /**
    * Sends the root's bytes to all ranks, or receives them.
    *
-   * @param operation carries the deadline
-   * @param tag the number of the collective
    * @param memory the bytes
-   * @param bytes the number of bytes
    * @param root the rank whose bytes are sent
-   * @throws Exception if a wait fails
    */
   public void run(Operation operation, int tag, MemorySegment memory, long bytes, int root)
       throws Exception {

@@ -31,7 +31,6 @@ public final class BinomialReduce {
    * Creates an instance for any number of operations, one at a time.
    *
    * @param transport connects the ranks, all of which are Tutti ranks
-   * @param scratch memory shared with other algorithms
    */
   public BinomialReduce(Endpoint transport, Scratch scratch) {
     this.transport = transport;
@@ -41,12 +40,8 @@ public final class BinomialReduce {
   /**
    * Reduces into the root's tensor.
    *
-   * @param operation carries the deadline
-   * @param tag the number of the collective
-   * @param tensor the tensor, which must be contiguous
    * @param op the operator, but not AVG
    * @param root the rank that gets the result
-   * @throws Exception if a wait fails
    */
   public void run(Operation operation, int tag, Tensor tensor, ReduceOp op, int root)
       throws Exception {

@@ -29,7 +29,6 @@ public final class BruckAllGather {
    * Creates an instance for any number of operations, one at a time.
    *
    * @param transport connects the ranks, all of which are Tutti ranks
-   * @param scratch memory shared with other algorithms
    */
   public BruckAllGather(Endpoint transport, Scratch scratch) {
     this.transport = transport;
@@ -40,10 +39,7 @@ public final class BruckAllGather {
   /**
    * Gathers into parts of which this rank's already holds its data.
    *
-   * @param operation carries the deadline
-   * @param tag the number of the collective
    * @param parts the parts, whose sizes are the same on all ranks
-   * @throws Exception if a wait fails
    */
   public void run(Operation operation, int tag, TensorParts parts) throws Exception {
     int size = transport.size();

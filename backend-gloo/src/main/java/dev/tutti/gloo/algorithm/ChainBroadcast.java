@@ -38,12 +38,8 @@ public final class ChainBroadcast {
   /**
    * Sends the root's bytes to all ranks, or receives them.
    *
-   * @param operation carries the deadline
-   * @param tag the number of the collective
    * @param memory the bytes
-   * @param bytes the number of bytes
    * @param root the rank whose bytes are sent
-   * @throws Exception if a wait fails
    */
   public void run(Operation operation, int tag, MemorySegment memory, long bytes, int root)
       throws Exception {

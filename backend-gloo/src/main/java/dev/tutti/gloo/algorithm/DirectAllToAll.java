@@ -23,11 +23,7 @@ public final class DirectAllToAll {
   private final @Nullable Request[] sends;
   private final @Nullable Request[] receives;
 
-  /**
-   * Creates an instance for any number of operations, one at a time.
-   *
-   * @param transport connects the ranks
-   */
+  /** Creates an instance for any number of operations, one at a time. */
   public DirectAllToAll(Transport transport) {
     this.transport = transport;
     this.sends = new @Nullable Request[transport.size()];
@@ -37,11 +33,8 @@ public final class DirectAllToAll {
   /**
    * Exchanges tensors.
    *
-   * @param operation carries the deadline
-   * @param tag the number of the collective
    * @param outputs the tensors to receive into, one from each rank, contiguous
    * @param inputs the tensors to send, one to each rank, contiguous
-   * @throws Exception if a wait fails
    */
   public void run(Operation operation, int tag, List<Tensor> outputs, List<Tensor> inputs)
       throws Exception {

@@ -21,11 +21,7 @@ public final class DirectGather {
   private final Transport transport;
   private final @Nullable Request[] receives;
 
-  /**
-   * Creates an instance for any number of operations, one at a time.
-   *
-   * @param transport connects the ranks
-   */
+  /** Creates an instance for any number of operations, one at a time. */
   public DirectGather(Transport transport) {
     this.transport = transport;
     this.receives = new @Nullable Request[transport.size()];
@@ -34,12 +30,9 @@ public final class DirectGather {
   /**
    * Gathers the inputs of all ranks.
    *
-   * @param operation carries the deadline
-   * @param tag the number of the collective
    * @param outputs one tensor for each rank, contiguous; empty except on the root
    * @param input this rank's tensor, contiguous
    * @param root the rank that gathers
-   * @throws Exception if a wait fails
    */
   public void run(Operation operation, int tag, List<Tensor> outputs, Tensor input, int root)
       throws Exception {

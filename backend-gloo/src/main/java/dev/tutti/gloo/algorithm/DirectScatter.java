@@ -21,11 +21,7 @@ public final class DirectScatter {
   private final Transport transport;
   private final @Nullable Request[] sends;
 
-  /**
-   * Creates an instance for any number of operations, one at a time.
-   *
-   * @param transport connects the ranks
-   */
+  /** Creates an instance for any number of operations, one at a time. */
   public DirectScatter(Transport transport) {
     this.transport = transport;
     this.sends = new @Nullable Request[transport.size()];
@@ -34,12 +30,9 @@ public final class DirectScatter {
   /**
    * Scatters the root's inputs.
    *
-   * @param operation carries the deadline
-   * @param tag the number of the collective
    * @param output receives this rank's part, contiguous
    * @param inputs one tensor for each rank, contiguous; empty except on the root
    * @param root the rank whose tensors are scattered
-   * @throws Exception if a wait fails
    */
   public void run(Operation operation, int tag, Tensor output, List<Tensor> inputs, int root)
       throws Exception {

@@ -23,22 +23,12 @@ public final class DisseminationBarrier {
 
   private final Endpoint transport;
 
-  /**
-   * Creates an instance for any number of operations, one at a time.
-   *
-   * @param transport connects the ranks
-   */
+  /** Creates an instance for any number of operations, one at a time. */
   public DisseminationBarrier(Endpoint transport) {
     this.transport = transport;
   }
 
-  /**
-   * Returns when all ranks have called it.
-   *
-   * @param operation carries the deadline
-   * @param tag the number of the collective
-   * @throws Exception if a wait fails
-   */
+  /** Returns when all ranks have called it. */
   public void run(Operation operation, int tag) throws Exception {
     int rank = transport.rank();
     int size = transport.size();

@@ -43,7 +43,6 @@ public final class Flow {
    * @param transport the endpoint that began the requests
    * @param operation the operation whose deadline applies
    * @param requests the requests, some of which may be null
-   * @throws Exception if a wait fails
    */
   public static void awaitAll(Endpoint transport, Operation operation, @Nullable Request[] requests)
       throws Exception {

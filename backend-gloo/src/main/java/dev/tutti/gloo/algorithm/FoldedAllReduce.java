@@ -36,11 +36,7 @@ abstract class FoldedAllReduce {
   /**
    * Reduces in place.
    *
-   * @param operation carries the deadline
-   * @param tag the number of the collective
-   * @param tensor the tensor, which must be contiguous
    * @param op the operator, but not AVG
-   * @throws Exception if a wait fails
    */
   public final void run(Operation operation, int tag, Tensor tensor, ReduceOp op) throws Exception {
     Reduction.before(op, tensor);

@@ -34,11 +34,7 @@ public final class MonitoredBarrier {
   private final MemorySegment memory;
   private final @Nullable Request[] requests;
 
-  /**
-   * Creates an instance for any number of operations, one at a time.
-   *
-   * @param transport connects the ranks
-   */
+  /** Creates an instance for any number of operations, one at a time. */
   public MonitoredBarrier(Transport transport) {
     this.transport = transport;
     this.memory = Arena.ofAuto().allocate(BYTES * transport.size(), BYTES);
@@ -48,7 +44,6 @@ public final class MonitoredBarrier {
   /**
    * Returns when all ranks have called it.
    *
-   * @param operation carries the deadline
    * @param tag the number of the collective; this number and the next are used
    * @param waitAllRanks whether rank 0 collects all missing ranks before it fails
    * @throws PeerLateException on rank 0, naming the missing ranks

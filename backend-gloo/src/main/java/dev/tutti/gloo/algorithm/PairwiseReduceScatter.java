@@ -39,7 +39,6 @@ public final class PairwiseReduceScatter {
    * Creates an instance for any number of operations, one at a time.
    *
    * @param transport connects the ranks, all of which are Tutti ranks
-   * @param scratch memory shared with other algorithms
    */
   public PairwiseReduceScatter(Endpoint transport, Scratch scratch) {
     this.transport = transport;
@@ -49,12 +48,8 @@ public final class PairwiseReduceScatter {
   /**
    * Reduces each part onto its rank.
    *
-   * @param operation carries the deadline
-   * @param tag the number of the collective
    * @param output receives this rank's part of the result; contiguous, and not one of the inputs
    * @param inputs the parts, in rank order, contiguous; left unchanged
-   * @param op the operator
-   * @throws Exception if a wait fails
    */
   public void run(Operation operation, int tag, Tensor output, List<Tensor> inputs, ReduceOp op)
       throws Exception {

@@ -27,7 +27,6 @@ public final class RecursiveDoublingAllReduce extends FoldedAllReduce {
    * Creates an instance for any number of operations, one at a time.
    *
    * @param transport connects the ranks, all of which are Tutti ranks
-   * @param scratch memory shared with other algorithms
    */
   public RecursiveDoublingAllReduce(Endpoint transport, Scratch scratch) {
     super(transport);

@@ -44,7 +44,6 @@ public final class Reduction implements Combiner {
   /**
    * Scales this rank's elements before the first step, if the operator requires it.
    *
-   * @param op the operator
    * @param tensor the tensor, read and written
    */
   public static void before(ReduceOp op, Tensor tensor) {
@@ -66,9 +65,7 @@ public final class Reduction implements Combiner {
    * Divides the elements after the last step, if the operator requires it, as PyTorch does; between
    * Tutti ranks AVG is computed by {@link SteppedMean}.
    *
-   * @param op the operator
    * @param tensor the tensor, read and written
-   * @param size the number of ranks
    */
   public static void after(ReduceOp op, Tensor tensor, int size) {
     if (op.kind() == ReduceOp.Kind.AVG) {

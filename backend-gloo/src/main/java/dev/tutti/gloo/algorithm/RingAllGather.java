@@ -25,11 +25,7 @@ public final class RingAllGather {
   private final @Nullable Request[] sends = new @Nullable Request[IN_FLIGHT];
   private final @Nullable Request[] receives = new @Nullable Request[IN_FLIGHT];
 
-  /**
-   * Creates an instance for any number of operations, one at a time.
-   *
-   * @param transport connects the ranks
-   */
+  /** Creates an instance for any number of operations, one at a time. */
   public RingAllGather(Endpoint transport) {
     this.transport = transport;
   }
@@ -37,10 +33,7 @@ public final class RingAllGather {
   /**
    * Gathers into parts of which this rank's already holds its data.
    *
-   * @param operation carries the deadline
-   * @param tag the number of the collective
    * @param parts the parts, whose sizes are the same on all ranks
-   * @throws Exception if a wait fails
    */
   public void run(Operation operation, int tag, TensorParts parts) throws Exception {
     int size = transport.size();

@@ -42,24 +42,12 @@ public final class RingAllReduce {
   private final RingSegments segments = new RingSegments();
   private final @Nullable Request[] receives = new @Nullable Request[POSTED];
 
-  /**
-   * Creates an instance for any number of operations, one at a time.
-   *
-   * @param transport connects the ranks
-   */
+  /** Creates an instance for any number of operations, one at a time. */
   public RingAllReduce(Endpoint transport) {
     this.transport = transport;
   }
 
-  /**
-   * Reduces in place.
-   *
-   * @param operation carries the deadline
-   * @param tag the number of the collective
-   * @param tensor the tensor, which must be contiguous
-   * @param op the operator
-   * @throws Exception if a wait fails
-   */
+  /** Reduces in place. */
   public void run(Operation operation, int tag, Tensor tensor, ReduceOp op) throws Exception {
     Reduction.before(op, tensor);
     int size = transport.size();

@@ -33,12 +33,7 @@ public final class RingReduce {
   private final @Nullable Request[] receives = new @Nullable Request[IN_FLIGHT];
   private final @Nullable Request[] parts;
 
-  /**
-   * Creates an instance for any number of operations, one at a time.
-   *
-   * @param transport connects the ranks
-   * @param scratch memory shared with other algorithms
-   */
+  /** Creates an instance for any number of operations, one at a time. */
   public RingReduce(Endpoint transport, Scratch scratch) {
     this.transport = transport;
     this.scratch = scratch;
@@ -48,12 +43,7 @@ public final class RingReduce {
   /**
    * Reduces into the root's tensor.
    *
-   * @param operation carries the deadline
-   * @param tag the number of the collective
-   * @param tensor the tensor, which must be contiguous
-   * @param op the operator
    * @param root the rank that gets the result
-   * @throws Exception if a wait fails
    */
   public void run(Operation operation, int tag, Tensor tensor, ReduceOp op, int root)
       throws Exception {

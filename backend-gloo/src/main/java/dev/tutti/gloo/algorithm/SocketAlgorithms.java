@@ -38,9 +38,7 @@ public final class SocketAlgorithms {
   /**
    * Creates an instance for any number of operations, one at a time.
    *
-   * @param transport connects the ranks
    * @param table the table of algorithms, the same on all ranks
-   * @param scratch memory shared with other algorithms
    */
   public SocketAlgorithms(Endpoint transport, AlgorithmTable table, Scratch scratch) {
     this.table = table;

@@ -17,9 +17,7 @@ public final class SocketPlans {
    * Returns the steps, or empty if the operation is not known.
    *
    * @param table the table of algorithms
-   * @param type the operation
    * @param bytes the bytes of a rank's tensor; if each rank has a part, those of all parts
-   * @param ranks the number of ranks
    */
   public static Optional<OperationPlan> plan(
       AlgorithmTable table, OpType type, long bytes, int ranks) {

@@ -50,12 +50,7 @@ public final class SparseAllReduce {
   private final Scratch places = new Scratch();
   private final Scratch rows = new Scratch();
 
-  /**
-   * Creates an instance for any number of operations, one at a time.
-   *
-   * @param rank this rank
-   * @param size the number of ranks
-   */
+  /** Creates an instance for any number of operations, one at a time. */
   public SparseAllReduce(int rank, int size) {
     this.rank = rank;
     this.size = size;
@@ -86,7 +81,6 @@ public final class SparseAllReduce {
   /**
    * Sums the tensors of all ranks.
    *
-   * @param op carries the deadline
    * @param tensor this rank's tensor, already checked
    * @param asPytorch whether to round after each rank
    * @param exchange carries out the communication

@@ -21,11 +21,7 @@ public final class SteppedMean {
   private final Scratch wide = new Scratch();
   private final Scratch wideSums = new Scratch();
 
-  /**
-   * Creates an instance for any number of operations, one at a time.
-   *
-   * @param size the number of ranks
-   */
+  /** Creates an instance for any number of operations, one at a time. */
   public SteppedMean(int size) {
     this.size = size;
     double factor = HostReducer.meanFactor(size);

@@ -19,11 +19,7 @@ import java.lang.foreign.MemorySegment;
 public final class UnevenRingAllGather {
   private final Endpoint transport;
 
-  /**
-   * Creates an instance for any number of operations, one at a time.
-   *
-   * @param transport connects the ranks
-   */
+  /** Creates an instance for any number of operations, one at a time. */
   public UnevenRingAllGather(Endpoint transport) {
     this.transport = transport;
   }
@@ -31,11 +27,8 @@ public final class UnevenRingAllGather {
   /**
    * Gathers into memory that already holds this rank's part.
    *
-   * @param operation carries the deadline
-   * @param tag the number of the collective
    * @param memory the parts, in rank order, one after the other
    * @param bytes the size of each part in bytes
-   * @throws Exception if a wait fails
    */
   public void run(Operation operation, int tag, MemorySegment memory, long[] bytes)
       throws Exception {

@@ -63,10 +63,7 @@ final class TwoLevelAllGather {
   /**
    * Gathers into parts of which this rank's already holds its data.
    *
-   * @param op carries the deadline
-   * @param tag the number of the collective
    * @param parts the parts, whose sizes are the same on all ranks
-   * @throws Exception if a wait fails
    */
   void run(Operation op, int tag, TensorParts parts) throws Exception {
     int rank = transport.rank();

@@ -45,11 +45,7 @@ final class TwoLevelAllReduce {
   /**
    * Reduces in place.
    *
-   * @param op carries the deadline
-   * @param tag the number of the collective
-   * @param tensor the tensor, which must be contiguous
    * @param reduceOp the operator, but not AVG
-   * @throws Exception if a wait fails
    */
   void run(Operation op, int tag, Tensor tensor, ReduceOp reduceOp) throws Exception {
     Reduction.before(reduceOp, tensor);

@@ -20,13 +20,7 @@ final class TwoLevelBarrier {
     this.interHost = interHost;
   }
 
-  /**
-   * Returns when all ranks have called it.
-   *
-   * @param op carries the deadline
-   * @param tag the number of the collective
-   * @throws Exception if a wait fails
-   */
+  /** Returns when all ranks have called it. */
   void run(Operation op, int tag) throws Exception {
     host.agree(op);
     if (host.place() == 0) {

@@ -29,12 +29,8 @@ final class TwoLevelBroadcast {
   /**
    * Sends the root's bytes to all ranks, or receives them.
    *
-   * @param op carries the deadline
-   * @param tag the number of the collective
    * @param memory the bytes
-   * @param bytes the number of bytes
    * @param root a rank of the group
-   * @throws Exception if a wait fails
    */
   void run(Operation op, int tag, MemorySegment memory, long bytes, int root) throws Exception {
     if (interHost.isBridge(root)) {

@@ -35,7 +35,6 @@ public final class TwoLevelPlans {
   /**
    * Returns the steps, or empty if the operation has no form on two levels.
    *
-   * @param type the operation
    * @param bytes the bytes of a rank's tensor; if each rank has a part, those of all parts
    */
   public Optional<OperationPlan> plan(OpType type, long bytes) {

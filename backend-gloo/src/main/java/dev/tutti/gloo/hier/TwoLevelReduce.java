@@ -31,12 +31,8 @@ final class TwoLevelReduce {
   /**
    * Reduces into the root's tensor.
    *
-   * @param op carries the deadline
-   * @param tag the number of the collective
-   * @param tensor the tensor, which must be contiguous
    * @param reduceOp the operator, but not AVG
    * @param root a rank of the group
-   * @throws Exception if a wait fails
    */
   void run(Operation op, int tag, Tensor tensor, ReduceOp reduceOp, int root) throws Exception {
     Reduction.before(reduceOp, tensor);

@@ -43,12 +43,9 @@ final class TwoLevelReduceScatter {
   /**
    * Reduces each part onto its rank.
    *
-   * @param op carries the deadline
-   * @param tag the number of the collective
    * @param output receives this rank's part of the result, contiguous
    * @param inputs the parts, in rank order, contiguous; left unchanged
    * @param reduceOp the operator, but not AVG
-   * @throws Exception if a wait fails
    */
   void run(Operation op, int tag, Tensor output, List<Tensor> inputs, ReduceOp reduceOp)
       throws Exception {

@@ -29,12 +29,8 @@ final class DirectBroadcast {
   /**
    * Copies, if all ranks can see the root's tensor.
    *
-   * @param op carries the deadline
-   * @param tensor the elements
-   * @param bytes the number of bytes
    * @param root the rank that has them
    * @return whether the operation was done; the same on all ranks
-   * @throws Exception if a wait fails
    */
   boolean run(Operation op, MemorySegment tensor, long bytes, int root) throws Exception {
     if (bytes < HostReads.LEAST_MAPPED || !reads.areMapped(op)) {

@@ -37,13 +37,10 @@ final class DirectReduceScatter {
   /**
    * Reduces the parts, if all ranks can see all inputs.
    *
-   * @param op carries the deadline
    * @param output receives this rank's part of the result
    * @param inputs the parts
-   * @param dtype the element type
    * @param kind the operator, without a factor
    * @return whether the operation was done; the same on all ranks
-   * @throws Exception if a wait fails
    */
   boolean run(
       Operation op, MemorySegment output, TensorParts inputs, DType dtype, ReduceOp.Kind kind)

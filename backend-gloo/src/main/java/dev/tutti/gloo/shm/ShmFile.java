@@ -136,7 +136,6 @@ public final class ShmFile implements AutoCloseable {
    * @param directory the directory in which this rank finds the file
    * @param description the text from {@link #describe()}
    * @param bytes the required size in bytes
-   * @param rank this rank
    * @param time by which its users wait
    * @throws IOException if the file is missing or is a different memory
    */

@@ -50,7 +50,6 @@ public record ShmLayout(int ranks, long stageBytes, long ringBytes) {
    * Divides a number of bytes; up to a quarter is for rings. There are no rings if there are too
    * many ranks.
    *
-   * @param ranks the number of ranks
    * @param budget the total number of bytes
    * @throws IllegalArgumentException if the budget is too small, or there are too many ranks
    */

@@ -32,7 +32,6 @@ public final class ShmPlans {
   /**
    * Returns the steps, or empty if the operation is not known.
    *
-   * @param type the operation
    * @param bytes the bytes of a rank's tensor; if each rank has a part, those of all parts
    */
   public Optional<OperationPlan> plan(OpType type, long bytes) {

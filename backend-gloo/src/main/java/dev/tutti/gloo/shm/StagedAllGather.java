@@ -39,10 +39,8 @@ final class StagedAllGather {
   /**
    * Gathers the parts.
    *
-   * @param op carries the deadline
    * @param outputs receives the parts, whose sizes are the same on all ranks
    * @param input begins with this rank's part; may be the part's place among the outputs
-   * @throws Exception if a wait fails
    */
   void run(Operation op, TensorParts outputs, MemorySegment input) throws Exception {
     int rank = channel.rank;

@@ -32,13 +32,7 @@ public final class StagedAllReduce {
   /**
    * Reduces in place.
    *
-   * @param op carries the deadline
-   * @param tensor the elements
-   * @param bytes the number of bytes
-   * @param dtype the element type
-   * @param kind the operator
    * @param root the only rank that gets the result, or -1 for all
-   * @throws Exception if a wait fails
    */
   public void run(
       Operation op, MemorySegment tensor, long bytes, DType dtype, ReduceOp.Kind kind, int root)

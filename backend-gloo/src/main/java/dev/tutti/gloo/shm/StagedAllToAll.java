@@ -65,11 +65,9 @@ final class StagedAllToAll {
   /**
    * Exchanges tensors.
    *
-   * @param op carries the deadline
    * @param received the tensors to receive into, one from each rank
    * @param sent the tensors to send, one to each rank, each as long as that rank's output for this
    *     rank
-   * @throws Exception if a wait fails
    */
   void run(Operation op, List<Tensor> received, List<Tensor> sent) throws Exception {
     outputs.of(received);
@@ -80,12 +78,10 @@ final class StagedAllToAll {
   /**
    * Exchanges rows of two tensors.
    *
-   * @param op carries the deadline
    * @param output the tensor to receive into
    * @param input the tensor to send
    * @param outputRows the number of rows to receive from each rank
    * @param inputRows the number of rows to send to each rank
-   * @throws Exception if a wait fails
    */
   void run(Operation op, Tensor output, Tensor input, long[] outputRows, long[] inputRows)
       throws Exception {

@@ -24,11 +24,9 @@ final class StagedGather {
   /**
    * Gathers the parts.
    *
-   * @param op carries the deadline
    * @param outputs on the root, one tensor for each rank
    * @param input this rank's part
    * @param root the rank that gathers
-   * @throws Exception if a wait fails
    */
   void run(Operation op, List<Tensor> outputs, Tensor input, int root) throws Exception {
     int size = channel.size;

@@ -26,12 +26,7 @@ public final class StagedPartReduce {
   /**
    * Reduces the parts.
    *
-   * @param op carries the deadline
-   * @param tensor the elements
    * @param parts the size in bytes of each rank's part; the parts follow one another
-   * @param dtype the element type
-   * @param kind the operator
-   * @throws Exception if a wait fails
    */
   public void run(Operation op, MemorySegment tensor, long[] parts, DType dtype, ReduceOp.Kind kind)
       throws Exception {

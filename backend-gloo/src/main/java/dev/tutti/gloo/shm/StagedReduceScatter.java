@@ -27,13 +27,9 @@ final class StagedReduceScatter {
   /**
    * Reduces the parts.
    *
-   * @param op carries the deadline
    * @param output receives this rank's part of the result
    * @param inputs the parts of this rank's input that are meant for each rank
-   * @param dtype the element type
-   * @param kind the operator
    * @param factor the factor by which to multiply this rank's elements, for PREMUL_SUM
-   * @throws Exception if a wait fails
    */
   void run(
       Operation op,

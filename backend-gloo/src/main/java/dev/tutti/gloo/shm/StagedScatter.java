@@ -24,11 +24,9 @@ final class StagedScatter {
   /**
    * Scatters the parts.
    *
-   * @param op carries the deadline
    * @param output receives this rank's part
    * @param inputs on the root, one tensor for each rank
    * @param root the rank that scatters
-   * @throws Exception if a wait fails
    */
   void run(Operation op, Tensor output, List<Tensor> inputs, int root) throws Exception {
     int size = channel.size;

@@ -24,10 +24,8 @@ public final class StagedSpread {
   /**
    * Spreads the parts.
    *
-   * @param op carries the deadline
    * @param parts all parts, of which this rank's are already in place
    * @param held for each rank, the numbers of the parts that it holds
-   * @throws Exception if a wait fails
    */
   public void run(Operation op, TensorParts parts, int[][] held) throws Exception {
     int size = channel.size;

@@ -42,13 +42,8 @@ final class SymmetricAllReduce {
   /**
    * Reduces in place, if the tensors of all ranks allow it.
    *
-   * @param op carries the deadline
    * @param tensor the elements, already scaled if the operator requires it
-   * @param bytes the number of bytes
-   * @param dtype the element type
-   * @param kind the operator
    * @return whether the operation was done; the same on all ranks
-   * @throws Exception if a wait fails
    */
   boolean run(Operation op, MemorySegment tensor, long bytes, DType dtype, ReduceOp.Kind kind)
       throws Exception {

@@ -67,10 +67,8 @@ public final class SymmetricMemories implements AutoCloseable {
   /**
    * Allocates symmetric memory; all ranks call this together, as a collective.
    *
-   * @param op carries the deadline
    * @param byteSize the number of bytes of each rank, at least 1
    * @throws BackendException on all ranks, if one of them cannot allocate the memory
-   * @throws Exception if a wait fails
    */
   public SymmetricMemory allocate(Operation op, long byteSize) throws Exception {
     SymmetricLayout layout = new SymmetricLayout(transport.size(), byteSize);

@@ -23,11 +23,9 @@ public final class UnevenStagedAllGather {
   /**
    * Gathers the parts.
    *
-   * @param op carries the deadline
    * @param memory the parts, in rank order, one after the other; this rank's own part is already in
    *     place
    * @param bytes the size of each part in bytes; the same on all ranks
-   * @throws Exception if a wait fails
    */
   public void run(Operation op, MemorySegment memory, long[] bytes) throws Exception {
     int size = channel.size;
