@@ -2,7 +2,4 @@
  * The parts of devices, streams and events that the public classes hide from users, and what runs
  * when the JVM shuts down.
  */
-@NullMarked
 package dev.tutti.cuda.access;
-
-import org.jspecify.annotations.NullMarked;

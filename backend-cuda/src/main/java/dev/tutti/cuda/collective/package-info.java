@@ -9,7 +9,4 @@
  * <em>end check</em> finds out how the operation ended there. In symmetric memory, as in c10d, a
  * channel is a number that distinguishes signals.
  */
-@NullMarked
 package dev.tutti.cuda.collective;
-
-import org.jspecify.annotations.NullMarked;

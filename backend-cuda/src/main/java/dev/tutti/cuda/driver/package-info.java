@@ -7,7 +7,4 @@
  * that JCuda lacks or gets wrong: virtual memory, handles for other processes, page-locked memory
  * of more than 2 GiB, and everything on objects that JCuda did not create.
  */
-@NullMarked
 package dev.tutti.cuda.driver;
-
-import org.jspecify.annotations.NullMarked;

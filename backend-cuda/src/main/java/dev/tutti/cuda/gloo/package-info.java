@@ -1,5 +1,2 @@
 /** Device tensors in Gloo groups: copies to the host and back, or the work of the backend cuda. */
-@NullMarked
 package dev.tutti.cuda.gloo;
-
-import org.jspecify.annotations.NullMarked;

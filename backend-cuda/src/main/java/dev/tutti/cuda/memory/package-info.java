@@ -5,7 +5,4 @@
  * one, or of page-locked memory, that has one user; it is free again when all <em>streams</em> that
  * work on it have reached the end of that work.
  */
-@NullMarked
 package dev.tutti.cuda.memory;
-
-import org.jspecify.annotations.NullMarked;

@@ -8,7 +8,4 @@
  * communicator of their own. A <em>guard</em> ends a call that blocks, and a <em>watch</em> an
  * operation that cannot complete.
  */
-@NullMarked
 package dev.tutti.cuda.nccl;
-
-import org.jspecify.annotations.NullMarked;

@@ -1,5 +1,2 @@
 /** The settings of the CUDA backends. */
-@NullMarked
 package dev.tutti.cuda.settings;
-
-import org.jspecify.annotations.NullMarked;

@@ -6,7 +6,4 @@
  * connects the ranks; <em>scratch</em> memory is shared by all algorithms of a group. Tensors are
  * contiguous, and sizes are in bytes. A method that waits throws what ends the wait.
  */
-@NullMarked
 package dev.tutti.gloo.algorithm;
-
-import org.jspecify.annotations.NullMarked;

@@ -4,7 +4,4 @@
  * <p>Everywhere, an <em>operation</em> carries the deadline, and a <em>tag</em> is the number of
  * the collective. A method that waits throws what ends the wait.
  */
-@NullMarked
 package dev.tutti.gloo.hier;
-
-import org.jspecify.annotations.NullMarked;

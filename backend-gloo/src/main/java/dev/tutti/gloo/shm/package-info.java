@@ -4,7 +4,4 @@
  * <p>Everywhere, an <em>operation</em> carries the deadline, a <em>kind</em> is that of the
  * operator, and sizes are in bytes. A method that waits throws what ends the wait.
  */
-@NullMarked
 package dev.tutti.gloo.shm;
-
-import org.jspecify.annotations.NullMarked;

@@ -7,7 +7,4 @@
  * and decides what the end of one means. {@code Transport} puts the parts together, and an {@code
  * Endpoint} begins and awaits messages.
  */
-@NullMarked
 package dev.tutti.gloo.transport;
-
-import org.jspecify.annotations.NullMarked;

@@ -2,7 +2,4 @@
  * Help outside the program: shell completion and man pages, all generated from picocli's model of
  * the commands.
  */
-@NullMarked
 package dev.tutti.cli.help;
-
-import org.jspecify.annotations.NullMarked;

@@ -5,7 +5,4 @@
  * start of all ranks; a restart begins the next one. A <em>proposal</em> is how an attempt ended on
  * one node, and the <em>verdict</em> the one that counts on all nodes.
  */
-@NullMarked
 package dev.tutti.cli.run;
-
-import org.jspecify.annotations.NullMarked;

@@ -1,5 +1,2 @@
 /** The command {@code tutti token}. */
-@NullMarked
 package dev.tutti.cli.token;
-
-import org.jspecify.annotations.NullMarked;

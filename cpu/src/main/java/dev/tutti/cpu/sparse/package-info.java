@@ -5,7 +5,4 @@
  * <em>key</em> of an entry is the number of its <em>place</em>, where the rows of several entries
  * are added.
  */
-@NullMarked
 package dev.tutti.cpu.sparse;
-
-import org.jspecify.annotations.NullMarked;

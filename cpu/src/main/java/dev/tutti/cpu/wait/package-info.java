@@ -2,7 +2,4 @@
  * How threads wait: they spin, then yield their cores, then sleep, and skip the slow steps if other
  * work keeps the cores busy.
  */
-@NullMarked
 package dev.tutti.cpu.wait;
-
-import org.jspecify.annotations.NullMarked;

@@ -10,7 +10,4 @@
  * first finding in the log is the <em>verdict</em>, which all ranks throw. A <em>generation</em> is
  * a group between two changes of the members.
  */
-@NullMarked
 package dev.tutti.runtime.group;
-
-import org.jspecify.annotations.NullMarked;

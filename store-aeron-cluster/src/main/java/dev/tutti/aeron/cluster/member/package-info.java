@@ -1,5 +1,2 @@
 /** The members of a cluster, which keep the store together, and what they agree on with clients. */
-@NullMarked
 package dev.tutti.aeron.cluster.member;
-
-import org.jspecify.annotations.NullMarked;
