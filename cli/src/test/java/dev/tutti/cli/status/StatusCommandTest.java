@@ -9,9 +9,11 @@ import dev.tutti.ProcessGroup;
 import dev.tutti.Settings;
 import dev.tutti.cli.Main;
 import dev.tutti.cli.TestTerminal;
+import dev.tutti.cli.process.DurationConverter;
 import dev.tutti.cli.process.LaunchException;
 import dev.tutti.cli.process.Terminal;
 import dev.tutti.cli.run.CommandProcess;
+import dev.tutti.cli.status.LocalJobs.LocalJob;
 import dev.tutti.cli.trace.StalledRank;
 import dev.tutti.fake.ThreadedProvider;
 import dev.tutti.store.JobToken;
@@ -28,10 +30,12 @@ import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.SortedMap;
 import java.util.TreeMap;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CountDownLatch;
@@ -72,15 +76,18 @@ class StatusCommandTest {
   }
 
   private void start(int size, Class<?> program) throws Exception {
-    Map<String, String> environment = new HashMap<>();
-    environment.put("WORLD_SIZE", "" + size);
-    environment.put("MASTER_ADDR", "127.0.0.1");
+    start(size, program, "RANK", Map.of("WORLD_SIZE", "" + size, "MASTER_ADDR", "127.0.0.1"));
+  }
+
+  private void start(int size, Class<?> program, String rankName, Map<String, String> launcher)
+      throws Exception {
+    Map<String, String> environment = new HashMap<>(launcher);
     environment.put("MASTER_PORT", "" + server.port());
     environment.put("TORCHELASTIC_USE_AGENT_STORE", "1");
     environment.put("TUTTI_BACKEND", "gloo");
     environment.put("TUTTI_SLOW", "0"); // a rank that asks what keeps it leaves keys
     for (int rank = 0; rank < size; rank++) {
-      environment.put("RANK", "" + rank);
+      environment.put(rankName, "" + rank);
       ranks.add(CommandProcess.startProgram(environment, program));
     }
     for (CommandProcess rank : ranks) {
@@ -140,6 +147,28 @@ class StatusCommandTest {
     assertThat(rows.get(2)[5]).isEqualTo("-");
     assertThat(rows.get(2)[10]).startsWith("main: ").contains("StalledRank.main");
     assertExitCode();
+  }
+
+  @Test
+  void ranksOfMpirunAreFoundByTheirProcesses() throws Exception {
+    Map<String, String> mpi =
+        Map.of("OMPI_COMM_WORLD_SIZE", "2", "OMPI_COMM_WORLD_LOCAL_SIZE", "2");
+    start(2, StalledRank.class, "OMPI_COMM_WORLD_RANK", mpi);
+    TestTerminal terminal = new TestTerminal();
+    StatusCommand command =
+        new StatusCommand(
+            terminal.terminal(),
+            Settings.ofEnvironment(Map.of()),
+            () -> {
+              SortedMap<String, LocalJob> all = LocalJobs.find();
+              all.keySet().retainAll(List.of(url()));
+              return all;
+            });
+    new CommandLine(command)
+        .registerConverter(Duration.class, new DurationConverter())
+        .parseArgs("--timeout", "60s");
+    assertThat(command.call()).isIn(0, 3, 4);
+    assertThat(terminal.out()).contains("/" + ranks.get(0).pid(), "/" + ranks.get(1).pid());
   }
 
   @Test
