@@ -184,7 +184,6 @@ final class LocalJobs {
       }
     } catch (IOException e) {
       // The process has ended.
-      return;
     }
   }
 
