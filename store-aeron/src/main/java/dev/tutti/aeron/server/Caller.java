@@ -31,13 +31,17 @@ public abstract class Caller {
     void run(Caller caller, int code, long call, BodyReader body);
   }
 
-  /** A call that waits. */
-  interface Wait {
-    /** Removes the wait from the table. */
-    void cancel();
-
-    /** Answers that what the call waits for is missing. */
-    void answerMissing();
+  /**
+   * A call that waits.
+   *
+   * @param cancel removes the wait from the table
+   * @param missing answers that what the call waited for is missing; runs after that
+   */
+  record Wait(Runnable cancel, Runnable missing) {
+    void answerMissing() {
+      cancel.run();
+      missing.run();
+    }
   }
 
   /** Answers a call. */
@@ -65,7 +69,7 @@ public abstract class Caller {
 
   void waiting(long call, Wait wait) {
     if (waits.putIfAbsent(call, wait) != null) {
-      wait.cancel();
+      wait.cancel().run();
       throw new MalformedMessageException("two calls with number " + call);
     }
   }
@@ -103,7 +107,7 @@ public abstract class Caller {
     Wait wait = waits.remove(call);
     if (wait != null) {
       release(call);
-      wait.cancel();
+      wait.cancel().run();
     }
   }
 
@@ -111,6 +115,6 @@ public abstract class Caller {
   public void dropAll() {
     List<Wait> left = List.copyOf(waits.values());
     waits.clear();
-    left.forEach(Wait::cancel);
+    left.forEach(wait -> wait.cancel().run());
   }
 }

@@ -197,41 +197,53 @@ public final class RequestHandler implements Caller.Requests {
       List<String> keys,
       boolean now,
       KeyWaiter.Kind kind,
-      WakeUp answer) {
+      Runnable answer) {
     boolean valuesOnly = kind == KeyWaiter.Kind.VALUE;
-    List<String> missing = table.missing(keys, valuesOnly);
-    if (missing.isEmpty()) {
-      answer.wake();
-      return;
-    }
-    if (now) {
-      missing(caller, call, missing);
-      return;
-    }
-    caller.hold(call, waitBytes(keys));
-    KeyWaiter waiter =
-        new KeyWaiter(
-            keys,
-            kind,
-            () -> {
-              caller.answered(call);
-              answer.wake();
-            });
-    table.await(waiter);
-    caller.waiting(
-        call,
-        new Caller.Wait() {
-          @Override
-          public void cancel() {
-            table.cancel(waiter);
-          }
+    long bytes = waitBytes(keys);
+    KeyWaiter waiter = new KeyWaiter(keys, kind, answered(caller, call, answer));
+    Caller.Wait wait =
+        new Caller.Wait(
+            () -> table.cancel(waiter),
+            () -> missing(caller, call, table.missing(keys, valuesOnly)));
+    begun(caller, call, now, bytes, table.await(waiter), answer, wait);
+  }
 
-          @Override
-          public void answerMissing() {
-            table.cancel(waiter);
-            missing(caller, call, table.missing(keys, valuesOnly));
-          }
-        });
+  /** Returns what a wait calls when it is over. */
+  private static WakeUp answered(Caller caller, long call, Runnable answer) {
+    return () -> {
+      caller.answered(call);
+      answer.run();
+    };
+  }
+
+  /**
+   * Answers a call that has begun to wait, or keeps it.
+   *
+   * @param now whether the call does not wait
+   * @param bytes the bytes that the wait takes
+   * @param isOver whether there is nothing to wait for
+   */
+  private static void begun(
+      Caller caller,
+      long call,
+      boolean now,
+      long bytes,
+      boolean isOver,
+      Runnable answer,
+      Caller.Wait wait) {
+    if (isOver) {
+      answer.run();
+    } else if (now) {
+      wait.answerMissing();
+    } else {
+      try {
+        caller.hold(call, bytes);
+      } catch (StoreException e) {
+        wait.cancel().run();
+        throw e;
+      }
+      caller.waiting(call, wait);
+    }
   }
 
   private long waitBytes(List<String> keys) {
@@ -248,17 +260,13 @@ public final class RequestHandler implements Caller.Requests {
   }
 
   private void pop(Caller caller, long call, String key, boolean now) {
-    if (now) {
-      popped(caller, call, table.pop(key));
-      return;
-    }
-    Popping popping = new Popping(caller, call, key);
-    if (table.await(popping.waiter)) {
-      popped(caller, call, popping.waiter.value);
-    } else {
-      holdOrCancel(caller, call, key, popping);
-      caller.waiting(call, popping);
-    }
+    PopWaiter[] self = new PopWaiter[1];
+    Runnable answer = () -> popped(caller, call, self[0].value);
+    PopWaiter waiter = new PopWaiter(key, answered(caller, call, answer));
+    self[0] = waiter;
+    Caller.Wait wait =
+        new Caller.Wait(() -> table.cancel(waiter), () -> popped(caller, call, null));
+    begun(caller, call, now, waitBytes(key), table.await(waiter), answer, wait);
   }
 
   private void popped(Caller caller, long call, byte @Nullable [] value) {
@@ -273,82 +281,17 @@ public final class RequestHandler implements Caller.Requests {
     if (size < 1) {
       throw new MalformedMessageException("a barrier cannot have " + size + " members");
     }
-    Arriving arriving = new Arriving(caller, call, size, key);
-    if (table.arrive(arriving.waiter)) {
-      done(caller, call);
-    } else if (now) {
-      arriving.answerMissing();
-    } else {
-      holdOrCancel(caller, call, key, arriving);
-      caller.waiting(call, arriving);
-    }
+    Runnable answer = () -> done(caller, call);
+    BarrierWaiter waiter = new BarrierWaiter(key, size, answered(caller, call, answer));
+    Caller.Wait wait =
+        new Caller.Wait(
+            () -> table.leave(waiter),
+            // This member has left by then.
+            () -> number(caller, Protocol.MISSING, call, table.arrived(key) + 1L));
+    begun(caller, call, now, waitBytes(key), table.arrive(waiter), answer, wait);
   }
 
-  private static void holdOrCancel(Caller caller, long call, String key, Caller.Wait wait) {
-    try {
-      caller.hold(call, WAIT_BYTES + LONE_BYTES + key.length());
-    } catch (StoreException e) {
-      wait.cancel();
-      throw e;
-    }
-  }
-
-  /** A wait for a value of a queue. */
-  private final class Popping implements Caller.Wait {
-    private final Caller caller;
-    private final long call;
-    final PopWaiter waiter;
-
-    Popping(Caller caller, long call, String key) {
-      this.caller = caller;
-      this.call = call;
-      this.waiter = new PopWaiter(key, this::popped);
-    }
-
-    private void popped() {
-      caller.answered(call);
-      RequestHandler.this.popped(caller, call, waiter.value);
-    }
-
-    @Override
-    public void cancel() {
-      table.cancel(waiter);
-    }
-
-    @Override
-    public void answerMissing() {
-      table.cancel(waiter);
-      RequestHandler.this.popped(caller, call, null);
-    }
-  }
-
-  /** A wait at a barrier. */
-  private final class Arriving implements Caller.Wait {
-    private final Caller caller;
-    private final long call;
-    final BarrierWaiter waiter;
-
-    Arriving(Caller caller, long call, int size, String key) {
-      this.caller = caller;
-      this.call = call;
-      this.waiter = new BarrierWaiter(key, size, this::complete);
-    }
-
-    private void complete() {
-      caller.answered(call);
-      done(caller, call);
-    }
-
-    @Override
-    public void cancel() {
-      table.leave(waiter);
-    }
-
-    @Override
-    public void answerMissing() {
-      int arrived = table.arrived(waiter.key);
-      table.leave(waiter);
-      number(caller, Protocol.MISSING, call, arrived);
-    }
+  private static long waitBytes(String key) {
+    return WAIT_BYTES + LONE_BYTES + key.length();
   }
 }
