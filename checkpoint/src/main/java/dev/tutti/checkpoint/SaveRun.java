@@ -22,6 +22,7 @@ import java.util.Optional;
 import java.util.SortedMap;
 import java.util.TreeMap;
 import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
 
 /** One save: five things that all ranks do together, of which a failure of one fails all. */
 final class SaveRun {
@@ -36,6 +37,9 @@ final class SaveRun {
   private final Supplier<Snapshot> source;
   private final Runnable copies;
   private final String what;
+
+  /** The folder that rank 0 created, to which all ranks write. */
+  private @Nullable Path begun;
 
   /**
    * Creates a save.
@@ -96,7 +100,7 @@ final class SaveRun {
 
   private byte[] begin() throws IOException {
     long nonce = RANDOM.nextLong();
-    folder.begin(step, nonce);
+    begun = folder.begin(step, nonce);
     return ByteBuffer.allocate(Long.BYTES).putLong(nonce).array();
   }
 
@@ -159,13 +163,13 @@ final class SaveRun {
     return Json.write(json) + "\n";
   }
 
-  /** Deletes what a failed save has written, as far as possible; another sweeps the rest. */
+  /** Deletes what a failed save has written, as far as possible; the next job sweeps the rest. */
   void discard() {
-    if (group.rank() == 0) {
+    if (begun != null) {
       try {
-        folder.sweep();
+        folder.disk().delete(begun);
       } catch (IOException e) {
-        // The exception that is on its way says more, and the next job sweeps again.
+        // The exception that is on its way says more.
       }
     }
   }

@@ -362,6 +362,7 @@ class TroubleTest {
               new NioDisk().delete(root.resolve(removed));
               Files.createDirectories(root);
               Files.createFile(root.resolve(".lock"));
+              Files.createDirectory(root.resolve(".saving-7-0123456789abcdef")); // by another job
             }
             assertThatThrownBy(() -> saved.save(2, model(filled(2))).await())
                 .isInstanceOf(CheckpointException.class)
@@ -370,7 +371,9 @@ class TroubleTest {
                     root.resolve(".lock")
                         + " was removed or replaced, so another job may use the folder; close these"
                         + " checkpoints, and open a folder");
+            assertThat(root.resolve(".saving-7-0123456789abcdef")).isDirectory();
           }
+          group.barrier();
           try (Checkpoints again = Checkpoints.in(group, root)) {
             again.save(2, model(filled(2))).await();
           }
