@@ -37,7 +37,7 @@ import org.junit.jupiter.params.provider.ValueSource;
  */
 @Isolated("threads of other tests in shared locks would bring in real time")
 class SimulatedGlooTest {
-  private static final int SEEDS = Integer.getInteger("tutti.seeds", TestTier.isFast() ? 16 : 100);
+  private static final int SEEDS = Integer.getInteger("tutti.seeds", TestTier.isFast() ? 12 : 100);
   private static final int FIRST = Integer.getInteger("tutti.firstSeed", 0);
 
   /** How long a call of the store takes whose request was lost: the time for an answer. */

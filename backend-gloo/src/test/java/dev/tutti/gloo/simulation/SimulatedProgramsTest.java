@@ -14,6 +14,7 @@ import java.util.Map;
 import java.util.Set;
 import org.junit.jupiter.api.parallel.Isolated;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /**
@@ -22,7 +23,7 @@ import org.junit.jupiter.params.provider.EnumSource;
  */
 @Isolated("threads of other tests in shared locks would bring in real time")
 class SimulatedProgramsTest {
-  private static final int SEEDS = Integer.getInteger("tutti.seeds", TestTier.isFast() ? 8 : 50);
+  private static final int SEEDS = Integer.getInteger("tutti.seeds", TestTier.isFast() ? 6 : 50);
   private static final int FIRST = Integer.getInteger("tutti.firstSeed", 0);
 
   /** Ranks of Gloo, each on the host of its thread. */
@@ -50,11 +51,13 @@ class SimulatedProgramsTest {
     }
   }
 
-  /** The farewell finds the buffers nearly full. */
+  /**
+   * Seeds that found faults: a farewell that was cut, and a hang of collectives beside messages.
+   */
   @ParameterizedTest
-  @EnumSource
-  void theLastBytesOfARankArrive(Trouble trouble) {
-    new SimulatedPrograms(new Subject(), trouble).run(5);
+  @CsvSource({"NONE, 5", "DELAYS, 5", "NONE, 18", "NONE, 19", "NONE, 36"})
+  void whatFailedOnceHolds(Trouble trouble, long seed) {
+    new SimulatedPrograms(new Subject(), trouble).run(seed);
   }
 
   @ParameterizedTest
