@@ -77,7 +77,7 @@ class StoppedElasticTest {
   }
 
   /** Where a rank stops. */
-  private enum Place {
+  enum Place {
     LAST_SAVE,
     SAVE_BESIDE_TRAINING,
     LOAD

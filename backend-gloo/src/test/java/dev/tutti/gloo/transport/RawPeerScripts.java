@@ -55,19 +55,18 @@ abstract class RawPeerScripts {
   void run(boolean tutti, Script script) throws Exception {
     store.deleteKey("0/0");
     store.deleteKey("0/1");
-    try (RawPeer peer = new RawPeer(tutti)) {
-      FutureTask<Void> joined =
-          background(
-              () -> {
-                peer.join(store);
-                return null;
-              });
-      try (Transport transport = transport(2, Duration.ofSeconds(100), false)) {
-        joined.get();
-        script.run(transport, peer);
-        // The transport's close would wait for it.
-        peer.close();
-      }
+    RawPeer peer = new RawPeer(tutti);
+    FutureTask<Void> joined =
+        background(
+            () -> {
+              peer.join(store);
+              return null;
+            });
+    // The peer closes first: the transport's close would wait for it.
+    try (Transport transport = transport(2, Duration.ofSeconds(100), false);
+        peer) {
+      joined.get();
+      script.run(transport, peer);
     }
   }
 

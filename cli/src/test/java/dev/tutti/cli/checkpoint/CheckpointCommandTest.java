@@ -108,7 +108,7 @@ class CheckpointCommandTest {
     ByteArrayOutputStream out =
         new ByteArrayOutputStream() {
           @Override
-          public void write(byte[] bytes, int offset, int length) {
+          public synchronized void write(byte[] bytes, int offset, int length) {
             super.write(bytes, offset, length);
             if (toString(UTF_8).startsWith("step 5")) {
               boolean _ =

@@ -58,8 +58,10 @@ public final class Membership {
 
   /** Takes over what another one has read. */
   void become(Membership other) {
-    List.of(lost, members).forEach(SortedSet::clear);
-    List.of(waiting, leftOut).forEach(Map::clear);
+    members.clear();
+    lost.clear();
+    waiting.clear();
+    leftOut.clear();
     members.addAll(other.members);
     lost.addAll(other.lost);
     waiting.putAll(other.waiting);
