@@ -6,7 +6,6 @@ import java.util.Map;
 import java.util.SortedSet;
 import java.util.TreeMap;
 import java.util.TreeSet;
-import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /** The members of a job, as the entries of its log say. Not thread-safe. */
@@ -77,7 +76,9 @@ public final class Membership {
 
   private void begin(int size) {
     numbers.begin(size, size);
-    IntStream.range(0, size).forEach(members::add);
+    for (int number = 0; number < size; number++) {
+      members.add(number);
+    }
   }
 
   /**
