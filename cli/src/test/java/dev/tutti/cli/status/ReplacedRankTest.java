@@ -13,7 +13,6 @@ import dev.tutti.fake.simulation.SimulatedWorld;
 import dev.tutti.runtime.failure.JobVerdict.State;
 import dev.tutti.runtime.status.StatusQuery;
 import dev.tutti.runtime.view.JobView;
-import dev.tutti.runtime.view.StatusReader;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -62,7 +61,7 @@ class ReplacedRankTest {
     }
 
     private void read(StatusQuery query) {
-      views.add(StatusReader.read(query, Duration.ofSeconds(1)));
+      views.add(JobView.of(query, Duration.ofSeconds(1)));
     }
   }
 
