@@ -12,16 +12,14 @@ import dev.tutti.store.JobToken;
 import dev.tutti.store.net.Loopback;
 import java.nio.file.Path;
 import java.time.Duration;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Locale;
-import java.util.Map;
-import java.util.Objects;
+import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
 
 /**
- * Options that say where a store over Aeron is, and how to open it. What is a setting comes from
- * the settings unless {@link #with} replaces it. Immutable; each {@code with} method returns a
- * changed copy.
+ * Options that say where a store over Aeron is, and how to open it. Immutable; each {@code with}
+ * method returns a changed copy.
  */
 public final class AeronStoreOptions {
   /** How messages travel. */
@@ -34,12 +32,8 @@ public final class AeronStoreOptions {
           Transport::parse);
 
   /** The folder for shared memory. */
-  public static final Setting<Path> DIRECTORY =
-      Setting.of(
-          DriverDirectory.SETTING,
-          "",
-          "folder for shared memory instead of /dev/shm",
-          text -> text.isEmpty() ? DriverDirectory.defaultParent() : Path.of(text));
+  public static final Setting<String> DIRECTORY =
+      Setting.text(DriverDirectory.SETTING, "", "folder for shared memory instead of /dev/shm");
 
   /** The media driver to use. */
   public static final Setting<String> DRIVER =
@@ -60,26 +54,16 @@ public final class AeronStoreOptions {
           false,
           "spin while waiting for messages, never sleep; occupies whole cores");
 
-  private final String host;
-  private final int port;
-  private final boolean server;
-  private final Duration timeout;
-  private final Map<Setting<?>, Object> values;
+  private final Fields fields;
 
-  private AeronStoreOptions(
-      String host, int port, boolean server, Duration timeout, Map<Setting<?>, Object> values) {
-    this.host = host;
-    this.port = port;
-    this.server = server;
-    this.timeout = Objects.requireNonNull(timeout, "timeout");
-    this.values = values;
-    if (host.isEmpty()) {
-      throw new IllegalArgumentException("host must not be empty");
-    }
-    if (port < 0 || port > 0xffff) {
-      throw new IllegalArgumentException("port must be 0 to 65535: " + port);
-    }
-    Timing.of(get(LEASE));
+  private AeronStoreOptions(Fields fields) {
+    this.fields = fields;
+  }
+
+  private AeronStoreOptions with(Consumer<Fields> change) {
+    Fields copy = fields.copy();
+    change.accept(copy);
+    return new AeronStoreOptions(copy.checked());
   }
 
   /** How messages travel. */
@@ -120,28 +104,29 @@ public final class AeronStoreOptions {
    * @param settings the settings, which give the remaining options
    */
   public static AeronStoreOptions of(String host, int port, Settings settings) {
-    Map<Setting<?>, Object> values = new HashMap<>();
-    for (Setting<?> each : List.of(TRANSPORT, DIRECTORY, DRIVER, LEASE, SPIN, JobToken.SETTING)) {
-      values.put(each, settings.get(each));
-    }
-    return new AeronStoreOptions(host, port, false, Store.DEFAULT_TIMEOUT, values);
+    return new AeronStoreOptions(new Fields(host, port, settings).checked());
   }
 
   /** Returns what stores must have in common to share a session. */
   ConnectOptions connect() {
     return new ConnectOptions(
-        token(),
-        get(TRANSPORT) != Transport.UDP,
-        get(TRANSPORT) != Transport.IPC,
-        get(DIRECTORY),
-        get(DRIVER),
-        get(LEASE),
-        get(SPIN));
+        fields.token,
+        fields.transport != Transport.UDP,
+        fields.transport != Transport.IPC,
+        fields.directory,
+        fields.driver,
+        fields.lease,
+        fields.spin);
   }
 
   /** Returns these options for a client of a server in the same process. */
   AeronStoreOptions ofClient(int serverPort) {
-    return new AeronStoreOptions(Loopback.host(), serverPort, false, timeout, values);
+    return with(
+        copy -> {
+          copy.host = Loopback.host();
+          copy.port = serverPort;
+          copy.server = false;
+        });
   }
 
   /**
@@ -150,7 +135,7 @@ public final class AeronStoreOptions {
    * @param server whether the process serves
    */
   public AeronStoreOptions withServer(boolean server) {
-    return new AeronStoreOptions(host, port, server, timeout, values);
+    return with(copy -> copy.server = server);
   }
 
   /**
@@ -159,7 +144,7 @@ public final class AeronStoreOptions {
    * @param port the port
    */
   public AeronStoreOptions withPort(int port) {
-    return new AeronStoreOptions(host, port, server, timeout, values);
+    return with(copy -> copy.port = port);
   }
 
   /**
@@ -168,7 +153,7 @@ public final class AeronStoreOptions {
    * @param timeout the deadline for opening, and for later calls that specify none
    */
   public AeronStoreOptions withTimeout(Duration timeout) {
-    return new AeronStoreOptions(host, port, server, timeout, values);
+    return with(copy -> copy.timeout = timeout);
   }
 
   /**
@@ -178,41 +163,72 @@ public final class AeronStoreOptions {
    *     none
    */
   public AeronStoreOptions withToken(JobToken token) {
-    return with(JobToken.SETTING, token);
+    return with(copy -> copy.token = token);
   }
 
   /**
-   * Returns these options with another value of a setting.
+   * Returns these options with another transport.
    *
-   * @param setting one of the settings of this class, or {@link JobToken#SETTING}
-   * @param value the value
-   * @throws IllegalArgumentException if it is another setting, or the lease is out of range
+   * @param transport how the messages travel
    */
-  public <T> AeronStoreOptions with(Setting<T> setting, T value) {
-    T _ = get(setting);
-    Map<Setting<?>, Object> changed = new HashMap<>(values);
-    changed.put(setting, Objects.requireNonNull(value, setting.name()));
-    return new AeronStoreOptions(host, port, server, timeout, changed);
+  public AeronStoreOptions withTransport(Transport transport) {
+    return with(copy -> copy.transport = transport);
+  }
+
+  /**
+   * Returns these options with another folder for shared memory.
+   *
+   * @param directory where the folder of an embedded driver is created
+   */
+  public AeronStoreOptions withDirectory(Path directory) {
+    return with(copy -> copy.directory = directory);
+  }
+
+  /**
+   * Returns these options with another media driver.
+   *
+   * @param driver the folder of a driver that is already running, or empty for an embedded one
+   */
+  public AeronStoreOptions withDriver(String driver) {
+    return with(copy -> copy.driver = driver);
+  }
+
+  /**
+   * Returns these options with another lease.
+   *
+   * @param lease the time within which a lost host is noticed
+   */
+  public AeronStoreOptions withLease(Duration lease) {
+    return with(copy -> copy.lease = lease);
+  }
+
+  /**
+   * Returns these options with or without spinning.
+   *
+   * @param spin whether threads that wait for messages never sleep
+   */
+  public AeronStoreOptions withSpin(boolean spin) {
+    return with(copy -> copy.spin = spin);
   }
 
   /** Returns the name or address of the host that serves. */
   public String host() {
-    return host;
+    return fields.host;
   }
 
   /** Returns the port, for TCP and UDP; 0 for a free one if this process serves. */
   public int port() {
-    return port;
+    return fields.port;
   }
 
   /** Returns whether this process serves. */
   public boolean server() {
-    return server;
+    return fields.server;
   }
 
   /** Returns the deadline for opening, and for later calls that specify none. */
   public Duration timeout() {
-    return timeout;
+    return fields.timeout;
   }
 
   /**
@@ -220,21 +236,107 @@ public final class AeronStoreOptions {
    * none.
    */
   public JobToken token() {
-    return get(JobToken.SETTING);
+    return fields.token;
+  }
+
+  /** Returns how the messages travel. */
+  public Transport transport() {
+    return fields.transport;
+  }
+
+  /** Returns where the folder of an embedded driver is created. */
+  public Path directory() {
+    return fields.directory;
+  }
+
+  /** Returns the folder of a running media driver to use, or empty for an embedded one. */
+  public String driver() {
+    return fields.driver;
   }
 
   /**
-   * Returns the value of a setting.
-   *
-   * @param setting one of the settings of this class, or {@link JobToken#SETTING}
-   * @throws IllegalArgumentException if it is another setting
+   * Returns the time within which a lost host is noticed, 3 s to 1 h; an ended process is noticed
+   * at once.
    */
-  @SuppressWarnings("unchecked") // with() takes values of the setting's type only
-  public <T> T get(Setting<T> setting) {
-    Object value = values.get(setting);
-    if (value == null) {
-      throw new IllegalArgumentException(setting.name() + " is no setting of these options");
+  public Duration lease() {
+    return fields.lease;
+  }
+
+  /** Returns whether threads that wait for messages never sleep; only for hosts with free cores. */
+  public boolean spin() {
+    return fields.spin;
+  }
+
+  @Override
+  public boolean equals(@Nullable Object other) {
+    return other instanceof AeronStoreOptions options && fields.all().equals(options.fields.all());
+  }
+
+  @Override
+  public int hashCode() {
+    return fields.all().hashCode();
+  }
+
+  @Override
+  public String toString() {
+    return ("AeronStoreOptions[host=%s, port=%s, server=%s, timeout=%s, token=%s, transport=%s,"
+            + " directory=%s, driver=%s, lease=%s, spin=%s]")
+        .formatted(fields.all().toArray());
+  }
+
+  private static final class Fields implements Cloneable {
+    String host;
+    int port;
+    boolean server;
+    Duration timeout = Store.DEFAULT_TIMEOUT;
+    JobToken token;
+    Transport transport;
+    Path directory;
+    String driver;
+    Duration lease;
+    boolean spin;
+
+    Fields(String host, int port, Settings settings) {
+      String folder = settings.get(DIRECTORY);
+      this.host = host;
+      this.port = port;
+      token = settings.get(JobToken.SETTING);
+      transport = settings.get(TRANSPORT);
+      directory = folder.isEmpty() ? DriverDirectory.defaultParent() : Path.of(folder);
+      driver = settings.get(DRIVER);
+      lease = settings.get(LEASE);
+      spin = settings.get(SPIN);
     }
-    return (T) value;
+
+    List<Object> all() {
+      return List.of(host, port, server, timeout, token, transport, directory, driver, lease, spin);
+    }
+
+    /**
+     * Returns these fields.
+     *
+     * @throws IllegalArgumentException if the host is empty, or the port or the lease is out of
+     *     range
+     * @throws NullPointerException if a field is null
+     */
+    Fields checked() {
+      List<Object> _ = all();
+      if (host.isEmpty()) {
+        throw new IllegalArgumentException("host must not be empty");
+      }
+      if (port < 0 || port > 0xffff) {
+        throw new IllegalArgumentException("port must be 0 to 65535: " + port);
+      }
+      Timing.of(lease);
+      return this;
+    }
+
+    Fields copy() {
+      try {
+        return (Fields) clone();
+      } catch (CloneNotSupportedException e) {
+        throw new AssertionError(e);
+      }
+    }
   }
 }

@@ -121,19 +121,14 @@ public final class AeronStoreServer implements AutoCloseable {
   AeronStoreServer(AeronStoreOptions options, @Nullable InetAddress address, int clients) {
     JvmFlags.require();
     this.token = options.token();
-    this.timing = Timing.of(options.get(AeronStoreOptions.LEASE));
-    this.spin = options.get(AeronStoreOptions.SPIN);
+    this.timing = Timing.of(options.lease());
+    this.spin = options.spin();
     this.port = ServerPort.listen(new InetSocketAddress(address, options.port()));
     this.listener = port.listener();
     EmbeddedDriver started = null;
     Aeron client = null;
     try {
-      started =
-          EmbeddedDriver.start(
-              options.get(AeronStoreOptions.DIRECTORY),
-              options.get(AeronStoreOptions.DRIVER),
-              timing,
-              clients);
+      started = EmbeddedDriver.start(options.directory(), options.driver(), timing, clients);
       this.driver = started;
       client = EmbeddedDriver.connect(driver.path(), timing);
       this.aeron = client;
@@ -143,7 +138,7 @@ public final class AeronStoreServer implements AutoCloseable {
               "store server on port " + port(),
               bell,
               STUCK.toNanos(),
-              options.get(AeronStoreOptions.SPIN),
+              options.spin(),
               log,
               token.isSet());
     } catch (IOException e) {

@@ -178,8 +178,7 @@ class AeronStoreExhaustionTest {
         for (Socket socket : many) {
           socket.close();
         }
-        try (AeronStore next =
-            new AeronStore(options(port).with(AeronStoreOptions.LEASE, Duration.ofSeconds(7)))) {
+        try (AeronStore next = new AeronStore(options(port).withLease(Duration.ofSeconds(7)))) {
           assertThat(next.add("alive", 1)).isEqualTo(3);
         }
       }

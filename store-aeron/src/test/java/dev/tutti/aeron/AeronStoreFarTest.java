@@ -73,9 +73,9 @@ class AeronStoreFarTest extends StoreContract {
     store =
         new AeronStore(
             AeronStoreOptions.of(net + "2", Integer.parseInt(ready.substring(6)))
-                .with(AeronStoreOptions.DIRECTORY, directory)
+                .withDirectory(directory)
                 .withToken(JobToken.NONE)
-                .with(AeronStoreOptions.TRANSPORT, AeronStoreOptions.Transport.UDP));
+                .withTransport(AeronStoreOptions.Transport.UDP));
   }
 
   @AfterAll

@@ -100,10 +100,10 @@ class AeronStoreProviderTest {
                     "TUTTI_AERON_DIR", "/some/where",
                     "TUTTI_AERON_LEASE", "7s",
                     "TUTTI_X_AERON_SPIN", "1")));
-    assertThat(options.get(AeronStoreOptions.TRANSPORT)).isEqualTo(AeronStoreOptions.Transport.IPC);
-    assertThat(options.get(AeronStoreOptions.DIRECTORY)).hasToString("/some/where");
-    assertThat(options.get(AeronStoreOptions.LEASE)).isEqualTo(Duration.ofSeconds(7));
-    assertThat(options.get(AeronStoreOptions.SPIN)).isTrue();
+    assertThat(options.transport()).isEqualTo(AeronStoreOptions.Transport.IPC);
+    assertThat(options.directory()).hasToString("/some/where");
+    assertThat(options.lease()).isEqualTo(Duration.ofSeconds(7));
+    assertThat(options.spin()).isTrue();
   }
 
   @Test

@@ -65,7 +65,7 @@ class AeronStoreServerTest {
 
   private AeronStoreOptions options(int port) {
     return AeronStoreOptions.of("127.0.0.1", port)
-        .with(AeronStoreOptions.DIRECTORY, directory)
+        .withDirectory(directory)
         .withTimeout(LONG)
         .withToken(JobToken.NONE);
   }
@@ -96,8 +96,7 @@ class AeronStoreServerTest {
       names = {"AUTO"})
   void everyCallFailsAtOnceWhenTheServerCloses(Transport transport) throws Exception {
     AeronStoreServer server = new AeronStoreServer(options(0));
-    try (AeronStore store =
-        new AeronStore(options(server.port()).with(AeronStoreOptions.TRANSPORT, transport))) {
+    try (AeronStore store = new AeronStore(options(server.port()).withTransport(transport))) {
       FutureTask<?> waiting = start(() -> store.get("never"));
       FutureTask<?> popping = start(() -> store.queuePop("never", LONG));
       store.set("key", "value");
@@ -122,10 +121,7 @@ class AeronStoreServerTest {
       int port = Integer.parseInt(ready.substring(6));
       try (AeronStore store =
           new AeronStore(
-              options(port)
-                  .with(
-                      AeronStoreOptions.TRANSPORT,
-                      Transport.valueOf(transport.toUpperCase(Locale.ROOT))))) {
+              options(port).withTransport(Transport.valueOf(transport.toUpperCase(Locale.ROOT))))) {
         store.set("key", "value");
         assertThat(store.get("key")).asString(StandardCharsets.UTF_8).isEqualTo("value");
         FutureTask<?> waiting = start(() -> store.get("never"));
@@ -323,8 +319,7 @@ class AeronStoreServerTest {
   @Test
   void aServerThatEndsWhileAClientConnectsIsTriedAgain() throws Exception {
     Timing timing = Timing.of(Duration.ofSeconds(5));
-    EmbeddedDriver driver =
-        EmbeddedDriver.start(options(0).get(AeronStoreOptions.DIRECTORY), "", timing, 2);
+    EmbeddedDriver driver = EmbeddedDriver.start(options(0).directory(), "", timing, 2);
     try (Aeron aeron = EmbeddedDriver.connect(driver.path(), timing)) {
       int port;
       FutureTask<AeronStore> opening;
@@ -394,12 +389,10 @@ class AeronStoreServerTest {
     Logger logger = Logger.getLogger(SessionOpener.class.getName());
     logger.addHandler(handler);
     Timing timing = Timing.of(Duration.ofSeconds(5));
-    EmbeddedDriver driver =
-        EmbeddedDriver.start(options(0).get(AeronStoreOptions.DIRECTORY), "", timing, 1);
+    EmbeddedDriver driver = EmbeddedDriver.start(options(0).directory(), "", timing, 1);
     try (var listener = new java.net.ServerSocket(0)) {
       int port = listener.getLocalPort();
-      AeronStoreOptions udp =
-          options(port).with(AeronStoreOptions.TRANSPORT, Transport.UDP).withTimeout(LONG);
+      AeronStoreOptions udp = options(port).withTransport(Transport.UDP).withTimeout(LONG);
       FutureTask<?> opening = new FutureTask<>(() -> new AeronStore(udp));
       Thread opener = Thread.ofPlatform().daemon().start(opening);
       try (Control control = new Control(listener.accept(), timing)) {
@@ -434,8 +427,7 @@ class AeronStoreServerTest {
   @Test
   void aServerWhoseDriverStandsStillIsGivenUpAtTheDeadline() throws Exception {
     Timing timing = Timing.of(Duration.ofSeconds(5));
-    EmbeddedDriver driver =
-        EmbeddedDriver.start(options(0).get(AeronStoreOptions.DIRECTORY), "", timing, 1);
+    EmbeddedDriver driver = EmbeddedDriver.start(options(0).directory(), "", timing, 1);
     try (var listener = new java.net.ServerSocket(0)) {
       AeronStoreOptions options = options(listener.getLocalPort());
       FutureTask<?> opening = start(() -> new AeronStore(options.withTimeout(PASSING)));
@@ -455,8 +447,7 @@ class AeronStoreServerTest {
   @Test
   void aServerWhoseDriverStopsJustThenIsGivenUpAtTheDeadline() throws Exception {
     Timing timing = Timing.of(Duration.ofSeconds(5));
-    EmbeddedDriver folder =
-        EmbeddedDriver.start(options(0).get(AeronStoreOptions.DIRECTORY), "", timing, 1);
+    EmbeddedDriver folder = EmbeddedDriver.start(options(0).directory(), "", timing, 1);
     MediaDriver.Context context =
         new MediaDriver.Context()
             .aeronDirectoryName(directory.resolve("stopped").toString())

@@ -10,8 +10,6 @@ class AeronStoreUdpTest extends StoreContract {
   @Override
   protected Store open() {
     return new AeronStore(
-        AeronStoreOptions.of("127.0.0.1", 0)
-            .withServer(true)
-            .with(AeronStoreOptions.TRANSPORT, Transport.UDP));
+        AeronStoreOptions.of("127.0.0.1", 0).withServer(true).withTransport(Transport.UDP));
   }
 }

@@ -31,9 +31,7 @@ class ClosingServerTest {
   @Test
   void clientsThatComeWhileTheServerClosesAreSentAway() throws Exception {
     AeronStoreOptions options =
-        AeronStoreOptions.of("127.0.0.1", 0)
-            .with(AeronStoreOptions.DIRECTORY, directory)
-            .withToken(JobToken.NONE);
+        AeronStoreOptions.of("127.0.0.1", 0).withDirectory(directory).withToken(JobToken.NONE);
     for (int round = 0; round < 10; round++) {
       List<Socket> sockets = new ArrayList<>();
       AeronStoreServer server = new AeronStoreServer(options);

@@ -45,8 +45,8 @@ class ExternalDriverTest {
 
   private AeronStoreOptions options() {
     return AeronStoreOptions.of("127.0.0.1", 0)
-        .with(AeronStoreOptions.DIRECTORY, directory)
-        .with(AeronStoreOptions.DRIVER, directory.resolve("external").toString())
+        .withDirectory(directory)
+        .withDriver(directory.resolve("external").toString())
         .withToken(JobToken.NONE);
   }
 
@@ -54,17 +54,14 @@ class ExternalDriverTest {
   void serverAndClientsUseIt() {
     MediaDriver.Context context =
         new MediaDriver.Context()
-            .aeronDirectoryName(options().get(AeronStoreOptions.DRIVER))
+            .aeronDirectoryName(options().driver())
             .threadingMode(ThreadingMode.SHARED)
             .termBufferSparseFile(true)
             .dirDeleteOnShutdown(true);
     try (MediaDriver driver = MediaDriver.launch(context)) {
       try (AeronStore store = new AeronStore(options().withServer(true));
           AeronStore far =
-              new AeronStore(
-                  options()
-                      .withPort(store.port())
-                      .with(AeronStoreOptions.TRANSPORT, Transport.UDP))) {
+              new AeronStore(options().withPort(store.port()).withTransport(Transport.UDP))) {
         assertThat(store.driver()).isEqualTo(driver.aeronDirectoryName());
         assertThat(far.driver()).isEqualTo(driver.aeronDirectoryName());
         assertThat(store.isShared()).isTrue();
@@ -86,7 +83,7 @@ class ExternalDriverTest {
 
   private MediaDriver.Context context(long livenessNanos) {
     return new MediaDriver.Context()
-        .aeronDirectoryName(options().get(AeronStoreOptions.DRIVER))
+        .aeronDirectoryName(options().driver())
         .threadingMode(ThreadingMode.SHARED)
         .clientLivenessTimeoutNs(livenessNanos)
         .termBufferSparseFile(true)
@@ -141,10 +138,7 @@ class ExternalDriverTest {
                 "TUTTI_AERON_DIR=" + directory,
                 "TUTTI_AERON_DRIVER=" + driver.aeronDirectoryName())) {
       int port = Integer.parseInt(server.line().substring(6));
-      AeronStoreOptions far =
-          options()
-              .with(AeronStoreOptions.DRIVER, "")
-              .with(AeronStoreOptions.TRANSPORT, Transport.UDP);
+      AeronStoreOptions far = options().withDriver("").withTransport(Transport.UDP);
       try (AeronStore store = new AeronStore(far.withPort(port))) {
         FutureTask<?> waiting = startWait(store);
         store.set("key", "value");
@@ -200,15 +194,13 @@ class ExternalDriverTest {
       file.write(
           ByteBuffer.allocate(Integer.BYTES).order(ByteOrder.nativeOrder()).putInt(version).flip());
     }
-    AeronStoreOptions options = options().with(AeronStoreOptions.DRIVER, old.toString());
+    AeronStoreOptions options = options().withDriver(old.toString());
     String reason = "the media driver in " + old + " cannot be used:";
     assertThatThrownBy(() -> new AeronStoreServer(options))
         .isInstanceOf(StoreException.class)
         .hasMessageContaining(reason);
-    try (AeronStoreServer server =
-        new AeronStoreServer(options.with(AeronStoreOptions.DRIVER, ""))) {
-      AeronStoreOptions far =
-          options.with(AeronStoreOptions.TRANSPORT, Transport.UDP).withPort(server.port());
+    try (AeronStoreServer server = new AeronStoreServer(options.withDriver(""))) {
+      AeronStoreOptions far = options.withTransport(Transport.UDP).withPort(server.port());
       assertThatThrownBy(() -> new AeronStore(far))
           .isInstanceOf(StoreException.class)
           .hasMessageContaining(reason);
@@ -221,11 +213,9 @@ class ExternalDriverTest {
     try (MediaDriver driver =
             MediaDriver.launch(
                 context(LIVENESS_NANOS).nameResolver((name, parameter, again) -> null));
-        AeronStoreServer server =
-            new AeronStoreServer(options().with(AeronStoreOptions.DRIVER, ""))) {
-      assertThat(options().get(AeronStoreOptions.DRIVER)).isEqualTo(driver.aeronDirectoryName());
-      AeronStoreOptions far =
-          options().with(AeronStoreOptions.TRANSPORT, Transport.UDP).withPort(server.port());
+        AeronStoreServer server = new AeronStoreServer(options().withDriver(""))) {
+      assertThat(options().driver()).isEqualTo(driver.aeronDirectoryName());
+      AeronStoreOptions far = options().withTransport(Transport.UDP).withPort(server.port());
       assertThatThrownBy(() -> new AeronStore(far))
           .isInstanceOf(StoreConnectionException.class)
           .hasMessageContaining("store server at 127.0.0.1:" + server.port())
@@ -237,8 +227,7 @@ class ExternalDriverTest {
   void oneThatDoesNotRunIsNamed() {
     assertThatThrownBy(() -> new AeronStore(options().withServer(true)))
         .isInstanceOf(StoreException.class)
-        .hasMessageContaining(
-            "no media driver is running in " + options().get(AeronStoreOptions.DRIVER))
+        .hasMessageContaining("no media driver is running in " + options().driver())
         .hasMessageContaining("TUTTI_AERON_DRIVER");
     assertThat(directory).isEmptyDirectory();
   }

@@ -39,9 +39,7 @@ class LongPauseTest {
   /** Returns false if the machine kept the client stopped for too long. */
   private boolean isServedAfterAPause() throws Exception {
     AeronStoreOptions options =
-        AeronStoreOptions.of("127.0.0.1", 0)
-            .with(AeronStoreOptions.DIRECTORY, directory)
-            .withToken(JobToken.NONE);
+        AeronStoreOptions.of("127.0.0.1", 0).withDirectory(directory).withToken(JobToken.NONE);
     try (AeronStore store = new AeronStore(options.withServer(true))) {
       try (StoreChild client =
           StoreChild.start("wait", store.port(), "TUTTI_AERON_DIR=" + directory)) {

@@ -60,10 +60,10 @@ class LossyNetworkTest {
       assertThat(ready).startsWith("READY ");
       AeronStoreOptions options =
           AeronStoreOptions.of("127.0.0.1", Integer.parseInt(ready.substring(6)))
-              .with(AeronStoreOptions.DIRECTORY, directory)
+              .withDirectory(directory)
               .withToken(JobToken.NONE)
               .withTimeout(LIMIT)
-              .with(AeronStoreOptions.TRANSPORT, Transport.UDP);
+              .withTransport(Transport.UDP);
       try (AeronStore store = new AeronStore(options)) {
         List<FutureTask<Void>> threads = new ArrayList<>();
         for (int thread = 0; thread < THREADS; thread++) {

@@ -24,12 +24,12 @@ class LostHostTest {
         AeronStoreServer server =
             new AeronStoreServer(
                 AeronStoreOptions.of("0.0.0.0", 0)
-                    .with(AeronStoreOptions.DIRECTORY, directory)
+                    .withDirectory(directory)
                     .withToken(JobToken.NONE));
         AeronStore store =
             new AeronStore(
                 AeronStoreOptions.of("127.0.0.1", server.port())
-                    .with(AeronStoreOptions.DIRECTORY, directory)
+                    .withDirectory(directory)
                     .withTimeout(LONG)
                     .withToken(JobToken.NONE));
         StoreChild client =

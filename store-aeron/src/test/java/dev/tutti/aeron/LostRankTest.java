@@ -35,7 +35,7 @@ class LostRankTest {
 
   private AeronStoreOptions options(int port) {
     return AeronStoreOptions.of("127.0.0.1", port)
-        .with(AeronStoreOptions.DIRECTORY, directory)
+        .withDirectory(directory)
         .withToken(JobToken.NONE)
         .withTimeout(LONG);
   }
@@ -59,22 +59,17 @@ class LostRankTest {
   void whoClosesLeavesNoWill() {
     try (AeronStoreServer server = new AeronStoreServer(options(0));
         AeronStore store = new AeronStore(options(server.port()))) {
-      AeronStore other =
-          new AeronStore(
-              options(server.port()).with(AeronStoreOptions.LEASE, Duration.ofSeconds(6)));
+      AeronStore other = new AeronStore(options(server.port()).withLease(Duration.ofSeconds(6)));
       AeronStore handle = other.duplicate();
       assertThat(handle.leaveWill("will/", new byte[1])).isTrue();
       handle.close();
       other.close();
-      AeronStore last =
-          new AeronStore(
-              options(server.port()).with(AeronStoreOptions.LEASE, Duration.ofSeconds(6)));
+      AeronStore last = new AeronStore(options(server.port()).withLease(Duration.ofSeconds(6)));
       last.leaveWill("last/", new byte[1]);
       last.close();
       // The server detects the end of a client before it serves a later one.
       try (AeronStore later =
-          new AeronStore(
-              options(server.port()).with(AeronStoreOptions.LEASE, Duration.ofSeconds(7)))) {
+          new AeronStore(options(server.port()).withLease(Duration.ofSeconds(7)))) {
         assertThat(later.keyCount()).isZero();
       }
       assertThat(store.keyCount()).isZero();

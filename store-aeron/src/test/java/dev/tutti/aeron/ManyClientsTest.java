@@ -27,9 +27,7 @@ class ManyClientsTest {
   void twoHundredClientsMeet() throws Exception {
     int all = PROCESSES * SESSIONS;
     AeronStoreOptions options =
-        AeronStoreOptions.of("127.0.0.1", 0)
-            .withToken(JobToken.NONE)
-            .with(AeronStoreOptions.DIRECTORY, directory);
+        AeronStoreOptions.of("127.0.0.1", 0).withToken(JobToken.NONE).withDirectory(directory);
     List<StoreChild> children = new ArrayList<>();
     try (AeronStoreServer server = new AeronStoreServer(options, null, all)) {
       for (int i = 0; i < PROCESSES; i++) {

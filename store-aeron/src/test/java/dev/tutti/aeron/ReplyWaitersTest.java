@@ -48,9 +48,7 @@ class ReplyWaitersTest {
     InBell.link();
     server = new AeronStoreServer(options(0));
     waiting = InBell.ready(new AeronStore(options(server.port())));
-    other =
-        new AeronStore(
-            options(server.port()).with(AeronStoreOptions.LEASE, Duration.ofMillis(5001)));
+    other = new AeronStore(options(server.port()).withLease(Duration.ofMillis(5001)));
   }
 
   @AfterEach
@@ -64,7 +62,7 @@ class ReplyWaitersTest {
 
   private AeronStoreOptions options(int port) {
     return AeronStoreOptions.of("127.0.0.1", port)
-        .with(AeronStoreOptions.DIRECTORY, directory)
+        .withDirectory(directory)
         .withToken(JobToken.NONE);
   }
 

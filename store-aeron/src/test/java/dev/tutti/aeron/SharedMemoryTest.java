@@ -40,7 +40,7 @@ class SharedMemoryTest {
 
   private AeronStoreOptions options() {
     return AeronStoreOptions.of("127.0.0.1", 0)
-        .with(AeronStoreOptions.DIRECTORY, directory)
+        .withDirectory(directory)
         .withToken(JobToken.NONE)
         .withServer(true);
   }
@@ -142,10 +142,7 @@ class SharedMemoryTest {
             store.set("key", value);
             assertThat(store.get("key")).isEqualTo(value);
             AeronStoreOptions other =
-                options()
-                    .withServer(false)
-                    .withPort(store.port())
-                    .with(AeronStoreOptions.LEASE, Sessions.lease(1));
+                options().withServer(false).withPort(store.port()).withLease(Sessions.lease(1));
             assertThatThrownBy(() -> new AeronStore(other))
                 .isInstanceOf(StoreConnectionException.class)
                 .hasMessageContaining("cannot serve this process: " + directory + " has 0.0 MiB")
@@ -174,7 +171,7 @@ class SharedMemoryTest {
 
     Sessions(AeronStoreOptions options, int count) {
       for (int i = 0; i < count; i++) {
-        all.add(new AeronStore(options.withServer(false).with(AeronStoreOptions.LEASE, lease(i))));
+        all.add(new AeronStore(options.withServer(false).withLease(lease(i))));
       }
     }
 
@@ -192,7 +189,7 @@ class SharedMemoryTest {
   @Test
   void aFolderThatIsNoneIsNamed() throws IOException {
     Path file = Files.createFile(directory.resolve("file"));
-    assertThatThrownBy(() -> new AeronStore(options().with(AeronStoreOptions.DIRECTORY, file)))
+    assertThatThrownBy(() -> new AeronStore(options().withDirectory(file)))
         .isInstanceOf(StoreException.class)
         .hasMessageContaining("cannot create a folder for shared memory in " + file)
         .hasMessageContaining("TUTTI_AERON_DIR");

@@ -39,7 +39,7 @@ class SteppedClockTest {
 
   private AeronStoreOptions options(int port) {
     return AeronStoreOptions.of("127.0.0.1", port)
-        .with(AeronStoreOptions.DIRECTORY, directory)
+        .withDirectory(directory)
         .withToken(JobToken.NONE)
         .withTimeout(LONG);
   }
@@ -66,8 +66,7 @@ class SteppedClockTest {
     void requireClientIsDone() throws Exception {
       store.set("go", "");
       assertThat(client.child.line()).as("client stepped by %d s", seconds).isEqualTo("DONE");
-      try (Store later =
-          new AeronStore(options(port).with(AeronStoreOptions.LEASE, Duration.ofSeconds(6)))) {
+      try (Store later = new AeronStore(options(port).withLease(Duration.ofSeconds(6)))) {
         assertThat(later.add("here", 0)).isEqualTo(1);
       }
     }

@@ -30,7 +30,7 @@ class UdpBesideProcessesTest {
               new AeronStore(
                   AeronStoreOptions.of("127.0.0.1", 0)
                       .withServer(true)
-                      .with(AeronStoreOptions.TRANSPORT, Transport.UDP))) {
+                      .withTransport(Transport.UDP))) {
             assertThat(store.add("count", 1)).isEqualTo(1);
           }
         }

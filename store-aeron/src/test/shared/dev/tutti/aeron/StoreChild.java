@@ -93,10 +93,7 @@ public final class StoreChild implements AutoCloseable {
       int client = first + i;
       // Stores of one process share a session unless their options differ.
       AeronStoreOptions own =
-          options
-              .withTimeout(limit)
-              .with(
-                  AeronStoreOptions.LEASE, options.get(AeronStoreOptions.LEASE).plusMillis(client));
+          options.withTimeout(limit).withLease(options.lease().plusMillis(client));
       threads.add(
           Thread.ofPlatform()
               .start(

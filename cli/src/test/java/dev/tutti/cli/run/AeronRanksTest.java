@@ -71,9 +71,7 @@ class AeronRanksTest {
     List<CommandProcess> ranks = new ArrayList<>();
     try (AeronStoreServer server =
         new AeronStoreServer(
-            AeronStoreOptions.of("127.0.0.1", 0)
-                .withToken(JobToken.NONE)
-                .with(AeronStoreOptions.DIRECTORY, folder))) {
+            AeronStoreOptions.of("127.0.0.1", 0).withToken(JobToken.NONE).withDirectory(folder))) {
       start(ranks, folder, server.port(), true);
       for (CommandProcess rank : kill(ranks, 1)) {
         assertThat(rank.lines()).anyMatch(line -> line.matches("STORE [12]"));

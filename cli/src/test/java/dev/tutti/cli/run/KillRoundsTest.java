@@ -192,9 +192,7 @@ class KillRoundsTest {
     return plan.store.equals("tcp")
         ? new TcpStoreServer(0)
         : new AeronStoreServer(
-            AeronStoreOptions.of("127.0.0.1", 0)
-                .withToken(JobToken.NONE)
-                .with(AeronStoreOptions.DIRECTORY, directory));
+            AeronStoreOptions.of("127.0.0.1", 0).withToken(JobToken.NONE).withDirectory(directory));
   }
 
   private CommandProcess start(Plan plan, int port, int rank) throws Exception {

@@ -94,10 +94,10 @@ final class StrangersJob {
   private Store aeron(Path folder, JobToken token) throws Exception {
     AeronStoreOptions options =
         AeronStoreOptions.of("127.0.0.1", 0)
-            .with(AeronStoreOptions.DIRECTORY, Files.createDirectories(folder))
-            .with(AeronStoreOptions.TRANSPORT, AeronStoreOptions.Transport.UDP)
+            .withDirectory(Files.createDirectories(folder))
+            .withTransport(AeronStoreOptions.Transport.UDP)
             .withToken(token)
-            .with(AeronStoreOptions.LEASE, LEASE)
+            .withLease(LEASE)
             .withTimeout(TIMEOUT);
     AeronStoreServer server = opened(new AeronStoreServer(options));
     alive.add(server::isRunning);
@@ -107,9 +107,9 @@ final class StrangersJob {
   private Store cluster(Path folder, String members) {
     AeronStoreOptions options =
         AeronStoreOptions.of("localhost", 0)
-            .with(AeronStoreOptions.DIRECTORY, folder)
+            .withDirectory(folder)
             .withToken(JobToken.of(TOKEN))
-            .with(AeronStoreOptions.LEASE, LEASE)
+            .withLease(LEASE)
             .withTimeout(TIMEOUT);
     for (int i = 0; i < members.split(",", -1).length; i++) {
       AeronClusterServer server =

@@ -102,7 +102,7 @@ public final class EveryPart {
     AeronStoreOptions options =
         AeronStoreOptions.of("localhost", 0)
             .withToken(JobToken.of(TOKEN))
-            .with(AeronStoreOptions.LEASE, Duration.ofSeconds(3));
+            .withLease(Duration.ofSeconds(3));
     try (AeronClusterServer _ = new AeronClusterServer(member, 0, folder, options)) {
       String url = "aeron-cluster://" + member + "/job";
       run(pool, at(url).withBackend("gloo"), "TUTTI_DEBUG_PORT", "0", EveryPart::fail);

@@ -116,7 +116,7 @@ public final class AeronClusterServer implements AutoCloseable {
     HostPort own = all.member(member);
     requirePorts(own);
     folder = ClusterFolder.open(data, "member %d of %s".formatted(member, all));
-    timing = Timing.of(options.get(AeronStoreOptions.LEASE));
+    timing = Timing.of(options.lease());
     watch = new MemberWatch(timing.stuckNanos());
     try {
       awaitOthers();
@@ -156,8 +156,8 @@ public final class AeronClusterServer implements AutoCloseable {
         folder.prepare();
         started =
             EmbeddedDriver.start(
-                options.get(AeronStoreOptions.DIRECTORY),
-                options.get(AeronStoreOptions.DRIVER),
+                options.directory(),
+                options.driver(),
                 timing,
                 ClusterNode.SESSIONS,
                 ClusterNode.LIMITS);
@@ -171,7 +171,7 @@ public final class AeronClusterServer implements AutoCloseable {
                 timing,
                 options.token(),
                 mostClients,
-                options.get(AeronStoreOptions.SPIN),
+                options.spin(),
                 () -> ended = true);
       } catch (RuntimeException | InternalError e) { // the latter where a file has no room
         CloseHelper.quietCloseAll(started);

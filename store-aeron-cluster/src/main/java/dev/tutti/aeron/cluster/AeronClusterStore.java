@@ -55,10 +55,10 @@ public final class AeronClusterStore extends RemoteStore {
             options.token(),
             false,
             true,
-            options.get(AeronStoreOptions.DIRECTORY),
-            options.get(AeronStoreOptions.DRIVER),
-            options.get(AeronStoreOptions.LEASE),
-            options.get(AeronStoreOptions.SPIN));
+            options.directory(),
+            options.driver(),
+            options.lease(),
+            options.spin());
     return ClusterOpener.SESSIONS.take(
         members.toString(),
         connect,

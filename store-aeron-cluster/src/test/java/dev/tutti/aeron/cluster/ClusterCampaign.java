@@ -105,12 +105,12 @@ final class ClusterCampaign implements AutoCloseable {
 
   /** Opens a store with one of two sessions of this process. */
   private AeronClusterStore connect() {
-    Duration lease = AeronStoreOptions.of("localhost", 0).get(AeronStoreOptions.LEASE);
+    Duration lease = AeronStoreOptions.of("localhost", 0).lease();
     AeronStoreOptions options =
         AeronStoreOptions.of("localhost", 0)
             .withToken(JobToken.NONE)
-            .with(AeronStoreOptions.DIRECTORY, shared)
-            .with(AeronStoreOptions.LEASE, lease.plusMillis(opened.getAndIncrement() % 2))
+            .withDirectory(shared)
+            .withLease(lease.plusMillis(opened.getAndIncrement() % 2))
             .withTimeout(Duration.ofSeconds(60));
     return new AeronClusterStore(hosts.members(), options);
   }

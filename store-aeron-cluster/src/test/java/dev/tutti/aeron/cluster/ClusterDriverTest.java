@@ -38,15 +38,15 @@ class ClusterDriverTest {
 
   private AeronStoreOptions options() {
     return AeronStoreOptions.of("127.0.0.1", 0)
-        .with(AeronStoreOptions.DIRECTORY, directory)
-        .with(AeronStoreOptions.DRIVER, directory.resolve("external").toString())
+        .withDirectory(directory)
+        .withDriver(directory.resolve("external").toString())
         .withToken(JobToken.NONE);
   }
 
   private MediaDriver launch() {
     return MediaDriver.launch(
         new MediaDriver.Context()
-            .aeronDirectoryName(options().get(AeronStoreOptions.DRIVER))
+            .aeronDirectoryName(options().driver())
             .threadingMode(ThreadingMode.SHARED)
             .clientLivenessTimeoutNs(LIVENESS_NANOS)
             .termBufferSparseFile(true)
@@ -64,9 +64,7 @@ class ClusterDriverTest {
                 0,
                 directory.resolve("data"),
                 // A member forgets a client that is silent for three leases.
-                options()
-                    .with(AeronStoreOptions.DRIVER, "")
-                    .with(AeronStoreOptions.LEASE, Duration.ofSeconds(10)));
+                options().withDriver("").withLease(Duration.ofSeconds(10)));
         StoreChild client =
             ClusterChild.start(
                 "wait",

@@ -92,8 +92,7 @@ class ClusterFaultsTest {
       cluster.restartAll();
       CompletableFuture<byte[]> never = asker(() -> store.get("never", VERY_LONG));
       // With another lease the client gets a session of its own.
-      AeronStoreOptions other =
-          cluster.options().with(AeronStoreOptions.LEASE, TestCluster.LEASE.plusSeconds(1));
+      AeronStoreOptions other = cluster.options().withLease(TestCluster.LEASE.plusSeconds(1));
       try (Store again = new AeronClusterStore(cluster.members, other)) {
         assertThat(again.add("count", 0)).isEqualTo(43);
         assertThat(again.get("large")).isEqualTo(large);
@@ -117,8 +116,7 @@ class ClusterFaultsTest {
     try (TestCluster cluster = new TestCluster(directory, JobToken.NONE, 1 << 20);
         AeronClusterStore store =
             new AeronClusterStore(
-                cluster.members,
-                cluster.options().with(AeronStoreOptions.LEASE, Duration.ofMinutes(1)))) {
+                cluster.members, cluster.options().withLease(Duration.ofMinutes(1)))) {
       List<Path> firstParts =
           IntStream.range(0, TestCluster.SIZE)
               .mapToObj(i -> directory.resolve("m" + i).resolve("archive").resolve("0-0.rec"))
@@ -147,8 +145,7 @@ class ClusterFaultsTest {
       deleteAll(directory.resolve("m2"));
       copyState(directory.resolve("m0"), directory.resolve("m2"));
       cluster.startAll();
-      AeronStoreOptions other =
-          cluster.options().with(AeronStoreOptions.LEASE, TestCluster.LEASE.plusSeconds(1));
+      AeronStoreOptions other = cluster.options().withLease(TestCluster.LEASE.plusSeconds(1));
       try (Store again = new AeronClusterStore(cluster.members, other)) {
         assertThat(again.get("last"))
             .asString(StandardCharsets.UTF_8)
@@ -208,8 +205,7 @@ class ClusterFaultsTest {
           .isInstanceOf(StoreTokenException.class)
           .hasMessageContaining("it did not prove that it has the same token");
       sendNoise(ClusterMembers.parse(cluster.members));
-      try (Store other =
-          new AeronClusterStore(cluster.members, options.with(AeronStoreOptions.SPIN, true))) {
+      try (Store other = new AeronClusterStore(cluster.members, options.withSpin(true))) {
         assertThat(other.get("key")).asString(StandardCharsets.UTF_8).isEqualTo("value");
       }
       assertThat(cluster.servers()).allMatch(AeronClusterServer::isRunning);
@@ -268,9 +264,9 @@ class ClusterFaultsTest {
 
   private AeronStoreOptions options() {
     return AeronStoreOptions.of("localhost", 0)
-        .with(AeronStoreOptions.DIRECTORY, directory)
+        .withDirectory(directory)
         .withToken(JobToken.NONE)
-        .with(AeronStoreOptions.LEASE, SHORT)
+        .withLease(SHORT)
         .withTimeout(LONG);
   }
 

@@ -41,9 +41,9 @@ class ClusterStartTest {
 
   private AeronStoreOptions options() {
     return AeronStoreOptions.of("localhost", 0)
-        .with(AeronStoreOptions.DIRECTORY, directory)
+        .withDirectory(directory)
         .withToken(JobToken.NONE)
-        .with(AeronStoreOptions.LEASE, Duration.ofSeconds(3))
+        .withLease(Duration.ofSeconds(3))
         .withTimeout(Duration.ofSeconds(100));
   }
 

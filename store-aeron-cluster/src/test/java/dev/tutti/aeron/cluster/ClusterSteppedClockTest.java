@@ -28,7 +28,7 @@ class ClusterSteppedClockTest {
     String places = TestCluster.freeMembers();
     AeronStoreOptions options =
         AeronStoreOptions.of("localhost", 0)
-            .with(AeronStoreOptions.DIRECTORY, directory)
+            .withDirectory(directory)
             .withToken(JobToken.NONE)
             .withTimeout(Duration.ofSeconds(100));
     List<Stepped> members = new ArrayList<>();

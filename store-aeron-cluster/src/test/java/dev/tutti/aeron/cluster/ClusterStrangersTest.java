@@ -56,9 +56,9 @@ class ClusterStrangersTest {
 
   private AeronStoreOptions options() {
     return AeronStoreOptions.of("localhost", 0)
-        .with(AeronStoreOptions.DIRECTORY, elsewhere)
+        .withDirectory(elsewhere)
         .withToken(JobToken.NONE)
-        .with(AeronStoreOptions.LEASE, Duration.ofSeconds(3))
+        .withLease(Duration.ofSeconds(3))
         .withTimeout(LONG);
   }
 
@@ -67,7 +67,7 @@ class ClusterStrangersTest {
         member,
         0,
         directory.resolve("data"),
-        options().with(AeronStoreOptions.DIRECTORY, directory),
+        options().withDirectory(directory),
         Long.MAX_VALUE,
         mostClients,
         Time.SYSTEM);
@@ -81,7 +81,7 @@ class ClusterStrangersTest {
   private void open(List<AeronClusterStore> clients, int count, AeronStoreOptions options) {
     for (int i = 0; i < count; i++) {
       Duration lease = Duration.ofSeconds(60 + clients.size());
-      clients.add(new AeronClusterStore(member, options.with(AeronStoreOptions.LEASE, lease)));
+      clients.add(new AeronClusterStore(member, options.withLease(lease)));
     }
   }
 
@@ -96,7 +96,7 @@ class ClusterStrangersTest {
     try (AeronClusterServer server = start(ClusterNode.MOST_CLIENTS);
         EmbeddedDriver driver = EmbeddedDriver.start(elsewhere, "", timing, 64)) {
       assertThat(server.isRunning()).isTrue();
-      open(clients, 64, options().with(AeronStoreOptions.DRIVER, driver.path()));
+      open(clients, 64, options().withDriver(driver.path()));
       for (int i = 0; i < clients.size(); i++) {
         assertThat(clients.get(i).add("count", 1)).isEqualTo(i + 1);
       }
@@ -130,10 +130,7 @@ class ClusterStrangersTest {
     Timing timing = Timing.of(Timing.DEFAULT_LEASE);
     try (AeronClusterServer server =
             new AeronClusterServer(
-                member,
-                0,
-                directory.resolve("data"),
-                options.with(AeronStoreOptions.DIRECTORY, directory));
+                member, 0, directory.resolve("data"), options.withDirectory(directory));
         EmbeddedDriver driver = EmbeddedDriver.start(elsewhere, "", timing, 4);
         Aeron aeron = EmbeddedDriver.connect(driver.path(), timing);
         LogLines lines = new LogLines(AeronClusterServer.class);

@@ -57,7 +57,7 @@ class KilledMemberTest {
       AeronStoreOptions options =
           AeronStoreOptions.of("localhost", 0)
               .withToken(JobToken.NONE)
-              .with(AeronStoreOptions.LEASE, TestCluster.LEASE)
+              .withLease(TestCluster.LEASE)
               .withTimeout(LONG);
       try (AeronClusterStore store = new AeronClusterStore(members, options)) {
         store.set("key", "value");

@@ -76,7 +76,7 @@ class SteppingDownTest {
       }
       AeronStoreOptions options =
           AeronStoreOptions.of("localhost", 0)
-              .with(AeronStoreOptions.DIRECTORY, directory)
+              .withDirectory(directory)
               .withToken(JobToken.NONE)
               .withTimeout(Duration.ofSeconds(200));
       try (AeronClusterStore store = new AeronClusterStore(members, options)) {
@@ -124,9 +124,9 @@ class SteppingDownTest {
     String members = TestCluster.freeMembers();
     AeronStoreOptions options =
         AeronStoreOptions.of("localhost", 0)
-            .with(AeronStoreOptions.DIRECTORY, directory)
+            .withDirectory(directory)
             .withToken(JobToken.NONE)
-            .with(AeronStoreOptions.LEASE, Duration.ofSeconds(3))
+            .withLease(Duration.ofSeconds(3))
             .withTimeout(Duration.ofSeconds(200));
     try (AeronClusterServer first = start(members, 0, options);
         AeronClusterServer second = start(members, 1, options);

@@ -61,8 +61,8 @@ final class TestCluster implements AutoCloseable {
   AeronStoreOptions options() {
     return AeronStoreOptions.of("localhost", 0)
         .withToken(token)
-        .with(AeronStoreOptions.LEASE, LEASE)
-        .with(AeronStoreOptions.DIRECTORY, directory)
+        .withLease(LEASE)
+        .withDirectory(directory)
         .withTimeout(Duration.ofSeconds(100));
   }
 
