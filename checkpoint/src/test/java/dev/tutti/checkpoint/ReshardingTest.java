@@ -12,6 +12,7 @@ import dev.tutti.fake.ThreadedWorld;
 import dev.tutti.gradients.GradientReducer;
 import dev.tutti.gradients.ReducerOptions;
 import dev.tutti.gradients.optimizer.AdamW;
+import dev.tutti.gradients.optimizer.OptimizerOptions;
 import dev.tutti.gradients.optimizer.Sgd;
 import dev.tutti.gradients.optimizer.ShardUpdate;
 import dev.tutti.gradients.optimizer.ShardedOptimizer;
@@ -38,20 +39,32 @@ class ReshardingTest {
   private static final List<String> NAMES = List.of("a.w", "a.b", "b.w", "b.b", "c.w", "c.b");
   private static final int STEPS = 4;
 
+  /** The loss scale with which a step finds an infinite gradient. */
+  private static final double FIRST_SCALE = 8;
+
   @TempDir Path folder;
 
   /** The updates whose state is saved. */
   enum Update {
     ADAM,
+    SCALED,
     MOMENTUM,
     PLAIN;
 
     ShardUpdate make() {
       return switch (this) {
-        case ADAM -> new AdamW(0.01);
+        case ADAM, SCALED -> new AdamW(0.01);
         case MOMENTUM -> new Sgd(0.1, 0.9, 0.1, 0.01, false);
         case PLAIN -> new Sgd(0.1);
       };
+    }
+
+    /** Returns options by which the scale shrinks in the first half, and grows in the second. */
+    OptimizerOptions options() {
+      OptimizerOptions plain = OptimizerOptions.DEFAULT;
+      return this == SCALED
+          ? plain.withClipping(1).withLossScale(FIRST_SCALE, 2, 0.5, STEPS + 1)
+          : plain;
     }
   }
 
@@ -71,7 +84,11 @@ class ReshardingTest {
       }
       optimizer =
           new ShardedOptimizer(
-              group, parameters, ReducerOptions.DEFAULT.withBucketBytes(100, 300), update.make());
+              group,
+              parameters,
+              ReducerOptions.DEFAULT.withBucketBytes(100, 300),
+              update.make(),
+              update.options());
     }
 
     Contents contents() {
@@ -82,11 +99,14 @@ class ReshardingTest {
 
     void step() {
       GradientReducer reducer = optimizer.reducer();
+      double scale = optimizer.lossScale().getDouble(0);
+      boolean isTooLarge = optimizer.steps() == 1 && scale == FIRST_SCALE;
       for (int i = SHAPES.length - 1; i >= 0; i--) {
         Random random = new Random(31 * optimizer.steps() + i);
         Tensor gradient = reducer.gradient(i);
         for (long k = 0; k < gradient.numel(); k++) {
-          gradient.setDouble(k, random.nextGaussian());
+          gradient.setDouble(
+              k, isTooLarge ? Double.POSITIVE_INFINITY : scale * random.nextGaussian());
         }
         reducer.ready(i);
       }
@@ -104,6 +124,7 @@ class ReshardingTest {
           .parts()
           .forEach(part -> all.put(part.toString(), part.elements().toFloatArray()));
       all.put("steps", new float[] {(float) optimizer.steps()});
+      all.put("scale", optimizer.lossScale().toFloatArray());
       return all;
     }
 
@@ -207,7 +228,8 @@ class ReshardingTest {
           .as(name)
           .containsExactly(undisturbed.getFirst().get(name), within(1e-6f));
     }
-    assertThat(last.get("steps")).containsExactly(4 * STEPS);
+    assertThat(last.get("steps")).isEqualTo(undisturbed.getFirst().get("steps"));
+    assertThat(last.get("scale")).isEqualTo(undisturbed.getFirst().get("scale"));
   }
 
   /** Trains with a reducer and an update by hand, alike on all ranks; returns the parameters. */

@@ -16,6 +16,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.TreeMap;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -49,6 +50,11 @@ public final class ShardedOptimizer implements AutoCloseable {
    * a float32 master copy in the state, of which the stage gets the rounded values.
    */
   private static final String STEP = "step";
+
+  /** The loss scale, as the bits of a float64. */
+  private static final String SCALE = "loss_scale_float64_bits";
+
+  private static final String GOOD_STEPS = "loss_scale_good_steps";
 
   private final ProcessGroup group;
   private final ShardUpdate update;
@@ -286,7 +292,8 @@ public final class ShardedOptimizer implements AutoCloseable {
    * Returns the state for checkpoints, by ranges of parameters, so that any number of ranks can
    * load it: for each parameter {@code w} of {@link AdamW} {@code exp_avg/w} and {@code
    * exp_avg_sq/w}, of {@link Sgd} with momentum {@code momentum_buffer/w}, and the counter {@code
-   * step}. Master copies are named {@code master/w}.
+   * step}. Master copies are named {@code master/w}. A loss scale is in two more counters. An
+   * optimizer without one ignores them, and without them an optimizer keeps the scale that it has.
    *
    * @param names a name for each parameter, in the order given to the constructor
    * @throws IllegalArgumentException if names are missing or occur twice
@@ -310,7 +317,13 @@ public final class ShardedOptimizer implements AutoCloseable {
 
       @Override
       public Map<String, Long> counters() {
-        return Map.of(STEP, steps());
+        Map<String, Long> counters = new TreeMap<>();
+        counters.put(STEP, steps());
+        if (adaptsScale()) {
+          counters.put(SCALE, Double.doubleToRawLongBits(place.read(DeviceUpdates.SCALE)));
+          counters.put(GOOD_STEPS, (long) place.read(DeviceUpdates.GOOD_STEPS));
+        }
+        return counters;
       }
 
       @Override
@@ -320,8 +333,18 @@ public final class ShardedOptimizer implements AutoCloseable {
           throw new IllegalArgumentException("there is no counter '" + STEP + "' in " + counters);
         }
         setSteps(saved);
+        Long scale = counters.get(SCALE);
+        Long goodSteps = counters.get(GOOD_STEPS);
+        if (adaptsScale() && scale != null && goodSteps != null) {
+          place.write(DeviceUpdates.SCALE, Double.longBitsToDouble(scale));
+          place.write(DeviceUpdates.GOOD_STEPS, (double) goodSteps);
+        }
       }
     };
+  }
+
+  private boolean adaptsScale() {
+    return place.read(DeviceUpdates.INTERVAL) > 0;
   }
 
   /** Closes the reducer; the parameters and the state remain. Further calls have no effect. */
