@@ -7,6 +7,8 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -16,6 +18,9 @@ import org.jspecify.annotations.Nullable;
  */
 public final class Json {
   private static final int DEEPEST = 32;
+
+  private static final Pattern NUMBER =
+      Pattern.compile("-?(0|[1-9][0-9]*)(\\.[0-9]+)?([eE][+-]?[0-9]+)?");
 
   private final String text;
   private int at;
@@ -133,10 +138,23 @@ public final class Json {
       out.append(c == '\\' ? escaped() : c);
     }
     at++;
-    if (!StandardCharsets.UTF_8.newEncoder().canEncode(out)) {
+    if (hasHalfPair(out)) {
       throw bad("half of a surrogate pair in a string");
     }
     return out.toString();
+  }
+
+  private static boolean hasHalfPair(CharSequence text) {
+    for (int i = 0; i < text.length(); i++) {
+      char c = text.charAt(i);
+      if (Character.isSurrogate(c)) {
+        i++;
+        if (i == text.length() || !Character.isSurrogatePair(c, text.charAt(i))) {
+          return true;
+        }
+      }
+    }
+    return false;
   }
 
   private char next() throws MalformedException {
@@ -180,11 +198,12 @@ public final class Json {
       at++;
     }
     String number = text.substring(start, at);
-    if (!number.matches("-?(0|[1-9][0-9]*)(\\.[0-9]+)?([eE][+-]?[0-9]+)?")) {
+    Matcher matcher = NUMBER.matcher(number);
+    if (!matcher.matches()) {
       throw bad("expected a value");
     }
     try {
-      return number.matches("-?[0-9]+")
+      return matcher.group(2) == null && matcher.group(3) == null
           ? (Object) Long.valueOf(number)
           : (Object) Double.valueOf(number);
     } catch (NumberFormatException e) {
@@ -231,7 +250,7 @@ public final class Json {
   }
 
   private static String quoted(String text) {
-    if (!StandardCharsets.UTF_8.newEncoder().canEncode(text)) {
+    if (hasHalfPair(text)) {
       throw new IllegalArgumentException("half of a surrogate pair in the text '" + text + "'");
     }
     StringBuilder json = new StringBuilder(text.length() + 2).append('"');
@@ -239,7 +258,13 @@ public final class Json {
       char c = text.charAt(i);
       switch (c) {
         case '"', '\\' -> json.append('\\').append(c);
-        default -> json.append(c < ' ' ? "\\u%04x".formatted((int) c) : String.valueOf(c));
+        default -> {
+          if (c < ' ') {
+            json.append("\\u%04x".formatted((int) c));
+          } else {
+            json.append(c);
+          }
+        }
       }
     }
     return json.append('"').toString();

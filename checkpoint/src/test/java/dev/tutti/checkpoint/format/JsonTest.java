@@ -9,6 +9,7 @@ import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -95,9 +96,19 @@ class JsonTest {
   }
 
   @Test
-  void halfOfASurrogatePairIsNotWritten() {
-    assertThatThrownBy(() -> Json.write(List.of("a\ud801b")))
-        .isInstanceOf(IllegalArgumentException.class)
-        .hasMessageContaining("half of a surrogate pair");
+  void halfOfASurrogatePairIsNeitherWrittenNorRead() {
+    for (String escaped :
+        List.of("a\\ud801b", "\\ud801", "\\udc00", "\\ud801\\ud801\\udc00", "\\udc00\\ud801")) {
+      String text =
+          Pattern.compile("\\\\u(....)")
+              .matcher(escaped)
+              .replaceAll(found -> "" + (char) Integer.parseInt(found.group(1), 16));
+      assertThatThrownBy(() -> Json.write(List.of(text)))
+          .isInstanceOf(IllegalArgumentException.class)
+          .hasMessageContaining("half of a surrogate pair");
+      assertThatThrownBy(() -> read('"' + escaped + '"'))
+          .isInstanceOf(MalformedException.class)
+          .hasMessageContaining("half of a surrogate pair");
+    }
   }
 }
