@@ -13,10 +13,12 @@ import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
 import java.nio.file.Path;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
 
 /** A checkpoint in a folder, for tools: reading it needs no group. Immutable. */
 public final class StoredCheckpoint {
@@ -129,15 +131,14 @@ public final class StoredCheckpoint {
             file,
             Safetensors.LENGTH_BYTES,
             Safetensors.headerLength(length, record.length()));
-    List<StoredTensor> tensors = Safetensors.tensors(json, record.length());
+    Set<List<Object>> tensors = new HashSet<>();
+    for (StoredTensor tensor : Safetensors.tensors(json, record.length())) {
+      tensors.add(List.of(tensor.start(), tensor.byteSize(), tensor.dtype()));
+    }
     for (StoredRange range : manifest.ranges()) {
       if (range.file() == file
-          && tensors.stream()
-              .noneMatch(
-                  tensor ->
-                      tensor.start() == range.start()
-                          && tensor.byteSize() == range.byteSize()
-                          && tensor.dtype().equals(Optional.of(range.dtype())))) {
+          && !tensors.contains(
+              List.<Object>of(range.start(), range.byteSize(), Optional.of(range.dtype())))) {
         throw new IOException(
             "%s has no tensor for '%s' of section '%s'"
                 .formatted(record.name(), range.tensor(), range.section()));

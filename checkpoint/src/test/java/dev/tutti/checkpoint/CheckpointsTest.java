@@ -1,5 +1,6 @@
 package dev.tutti.checkpoint;
 
+import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowable;
@@ -8,6 +9,7 @@ import dev.tutti.DType;
 import dev.tutti.ProcessGroup;
 import dev.tutti.Tensor;
 import dev.tutti.checkpoint.disk.Disk;
+import dev.tutti.checkpoint.format.Sha256;
 import dev.tutti.fake.RankCall;
 import dev.tutti.fake.ThreadedWorld;
 import dev.tutti.state.ShardedState;
@@ -590,6 +592,20 @@ class CheckpointsTest {
     assertAll(
         failures(1, model(filled(0, 3, 5), filled(0, 5))),
         "checkpoint.json is damaged: it is that of step 4");
+  }
+
+  @Test
+  void aManifestThatContradictsAHeaderIsFound() throws IOException {
+    save(1, 4, 1);
+    StoredCheckpoint.open(folder, 4).verify();
+    Path manifest = folder.resolve("step-4/checkpoint.json");
+    String text = Files.readString(manifest).replace("\"float32\"", "\"int32\"");
+    String digested = text.substring(0, text.indexOf(",\"sha256\""));
+    String digest = Sha256.of(digested.getBytes(UTF_8));
+    Files.writeString(manifest, digested + ",\"sha256\":\"" + digest + "\"}\n");
+    assertThatThrownBy(() -> StoredCheckpoint.open(folder, 4).verify())
+        .isInstanceOf(IOException.class)
+        .hasMessage("model-00001-of-00001.safetensors has no tensor for 'bias' of section 'model'");
   }
 
   @Test
