@@ -18,6 +18,7 @@ import dev.tutti.spi.DeviceSession.Recording;
 import dev.tutti.state.StatePart;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.Random;
 import java.util.function.Supplier;
 import java.util.stream.IntStream;
@@ -152,6 +153,9 @@ final class OptimizerCases {
               backward(onDevice, device, step, group.rank(), isBad);
               onDevice.step();
               assertThat(onDevice.steps()).isEqualTo(host.steps());
+              Map<String, Long> counters = onDevice.state(names).counters();
+              assertThat(counters).isEqualTo(host.state(names).counters());
+              onDevice.state(names).restored(counters);
               assertThat(onHost(device, onDevice.lossScale()).getDouble(0))
                   .isEqualTo(host.lossScale().getDouble(0));
               if (!(hasBadStep && step == BAD_STEP)) {
