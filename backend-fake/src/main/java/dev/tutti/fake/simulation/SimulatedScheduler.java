@@ -1,7 +1,6 @@
 package dev.tutti.fake.simulation;
 
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.Collections;
 import java.util.Comparator;
 import java.util.List;
@@ -10,6 +9,7 @@ import java.util.PriorityQueue;
 import java.util.Queue;
 import java.util.SplittableRandom;
 import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.locks.LockSupport;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
@@ -19,7 +19,8 @@ final class SimulatedScheduler {
    * One platform thread, the carrier, runs everything: a step is one continuation of a virtual
    * thread, from where it was until it parks, yields or ends. What a step makes runnable, it adds
    * to "ready" itself, on the carrier. Only threads that waited for a monitor come from elsewhere
-   * (VirtualThreads.settle), through "released"; they are added in the order of their numbers.
+   * (VirtualThreads.settle), through "released"; they are added in the order of their numbers. So
+   * does the running thread that waits for a monitor of a thread outside: it goes on in its step.
    * A timer of the JDK would bring in real time, so a thread that waits for one and a continuation
    * from any other thread fail the run: what waits with a limit must wait through Time.
    *
@@ -33,9 +34,6 @@ final class SimulatedScheduler {
    */
   private static final int CHANGES = 3;
   private static final int CHANGES_WITHIN = 2000;
-
-  /** How often to look for a thread outside that waits for a monitor, maybe one of this run. */
-  private static final int MOST_LOOKS = 200;
 
   /** How long a yield takes, so that a thread that polls sees the time pass. */
   private static final long YIELD_NANOS = 5_000;
@@ -65,7 +63,6 @@ final class SimulatedScheduler {
   private final long networkSeed;
   private @Nullable Object network;
   private final Thread carrier = Thread.currentThread();
-  private final List<Thread> outsiders = outsiders();
   private @Nullable SimulatedThread running;
   private @Nullable Throwable failure;
 
@@ -106,7 +103,6 @@ final class SimulatedScheduler {
               throw new IllegalStateException(reason);
             });
     this.virtual = new VirtualThreads();
-    boolean _ = isHeldOutside(0);
     this.random = new SplittableRandom(seed);
     this.uniform = random.nextBoolean();
     this.networkSeed = ~seed;
@@ -187,11 +183,15 @@ final class SimulatedScheduler {
   void add(SimulatedThread thread) {
     Thread caller = Thread.currentThread();
     if (caller.equals(carrier) || (running != null && running.is(caller))) {
-      if (thread.equals(running)) {
+      if (!thread.equals(running)) {
+        ready.add(thread);
+      } else if (thread.isAtMonitor()) {
+        released.add(thread);
+      } else {
         thread.priority = --lowest;
         nowNanos += YIELD_NANOS;
+        ready.add(thread);
       }
-      ready.add(thread);
     } else {
       if (!caller.getName().contains("unblock")) {
         fail(
@@ -199,6 +199,7 @@ final class SimulatedScheduler {
                 "thread " + thread.name() + " was released by real time, on " + caller));
       }
       released.add(thread);
+      LockSupport.unpark(carrier);
     }
   }
 
@@ -287,62 +288,29 @@ final class SimulatedScheduler {
 
   /**
    * Lets a thread go on in the same step that waits for a monitor of a thread outside of the run,
-   * such as the JDK's Cleaner after a garbage collection: no thread of the run releases it
-   * meanwhile.
+   * such as one that flushes the output of tests. No thread of the run comes to hold it meanwhile.
    */
   private void passOutsiders(SimulatedThread thread) {
-    for (int look = 0; thread.isEntering(); look++) {
-      boolean isOver = !isHeldOutside(look);
+    while (thread.isEntering()) {
+      Object monitor = thread.awaitedMonitor();
       virtual.settle();
-      if (released.remove(thread)) {
-        thread.takeContinuation().run();
-        look = 0;
-      } else if (isOver && thread.isBlocked()) {
-        return;
+      while (!released.remove(thread)) {
+        if (monitor == null || isHeldWithin(monitor)) {
+          return;
+        }
+        LockSupport.park(this);
       }
+      thread.takeContinuation().run();
     }
   }
 
-  /** Returns the threads outside of all runs that share monitors with threads of a run. */
-  private static List<Thread> outsiders() {
-    ThreadGroup root = Thread.currentThread().getThreadGroup();
-    while (root.getParent() != null) {
-      root = root.getParent();
-    }
-    Thread[] all = new Thread[root.activeCount() + 10];
-    int count = root.enumerate(all);
-    return Arrays.stream(all, 0, count)
-        .filter(
-            thread ->
-                thread.getName().contains("Cleaner")
-                    || thread.getName().equals("Finalizer")
-                    || thread.getName().equals("Reference Handler"))
-        .toList();
-  }
-
-  /**
-   * Returns whether a thread outside may hold a monitor that it releases by itself. Loads no class
-   * after the first call: a thread of the run may hold what that needs.
-   */
-  private boolean isHeldOutside(int look) {
-    for (Thread thread : outsiders) {
-      Thread.State state = thread.getState();
-      if (state == Thread.State.RUNNABLE && !waitsForReferences(thread)) {
-        return true;
-      }
-      if (state == Thread.State.BLOCKED && look < MOST_LOOKS) {
+  private boolean isHeldWithin(Object monitor) {
+    for (SimulatedThread thread : alive) {
+      if (thread.holds(monitor)) {
         return true;
       }
     }
     return false;
-  }
-
-  /**
-   * Returns whether a thread waits for the garbage collector, during which it counts as running.
-   */
-  private static boolean waitsForReferences(Thread thread) {
-    StackTraceElement[] stack = thread.getStackTrace();
-    return stack.length > 0 && stack[0].getMethodName().equals("waitForReferencePendingList");
   }
 
   private void addReleased() {

@@ -71,9 +71,14 @@ final class SimulatedThread {
     return VirtualThreads.isEntering(thread);
   }
 
-  /** Returns whether the thread waits for a monitor that another thread holds. */
-  boolean isBlocked() {
-    return !process.isGone() && thread.getState() == Thread.State.BLOCKED;
+  /** Returns the object whose monitor the thread waits to enter; null if it waits for none. */
+  @Nullable Object awaitedMonitor() {
+    return Monitors.awaitedBy(thread);
+  }
+
+  /** Returns whether the thread, which does not run, holds a monitor, or waits in it. */
+  boolean holds(Object monitor) {
+    return Monitors.holds(thread, monitor);
   }
 
   /** Returns whether the thread waits for a monitor, or was released but has not continued yet. */

@@ -34,6 +34,16 @@ final class VirtualThreads {
   private final Object monitor = new Object();
   private final Queue<Runnable> returned = new ConcurrentLinkedQueue<>();
 
+  /** Whether the JVM was asked for monitors before, which then loads no class. */
+  private boolean linked;
+
+  /**
+   * Links all that a run calls on its carrier, before a thread of the run may hold what that needs.
+   */
+  VirtualThreads() {
+    passThrough();
+  }
+
   /** Returns a builder of threads that run on an executor. */
   static Thread.Builder.OfVirtual on(Executor scheduler) {
     try {
@@ -127,7 +137,7 @@ final class VirtualThreads {
     Deque<Runnable> own = new ArrayDeque<>();
     Thread carrier = Thread.currentThread();
     // The carrier cannot hold the monitor: the JVM would take the thread that it carries for it.
-    on(own::add).start(this::holdMonitor);
+    Thread holder = on(own::add).start(this::holdMonitor);
     own.remove().run();
     Executor catching =
         continuation -> {
@@ -138,8 +148,14 @@ final class VirtualThreads {
             LockSupport.unpark(carrier);
           }
         };
-    on(catching).start(this::takeMonitor);
+    Thread taker = on(catching).start(this::takeMonitor);
     own.removeLast().run();
+    if (!linked) {
+      linked = monitor.equals(Monitors.awaitedBy(taker)) && Monitors.holds(holder, monitor);
+      if (!linked) {
+        throw new IllegalStateException("this JVM does not say which thread holds a monitor");
+      }
+    }
     own.remove().run();
     Runnable continuation = returned.poll();
     while (continuation == null) {

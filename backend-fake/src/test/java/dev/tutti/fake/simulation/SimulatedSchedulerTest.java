@@ -11,6 +11,8 @@ import java.util.List;
 import java.util.Set;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
@@ -235,5 +237,65 @@ class SimulatedSchedulerTest {
     assertThat(log)
         .containsExactlyInAnyOrder(
             "paused 1", "crashed 1", "other 1", "other 2", "other 3", "paused 10", "paused 11");
+  }
+
+  /** A monitor that threads of runs and a thread outside enter. */
+  private static final class Shared {
+    private final boolean heldOutside;
+    private final AtomicBoolean isHeld = new AtomicBoolean();
+    private final AtomicInteger steps = new AtomicInteger();
+
+    Shared(boolean heldOutside) {
+      this.heldOutside = heldOutside;
+    }
+
+    void enter() {
+      Thread self = Thread.currentThread();
+      if (heldOutside) {
+        Thread _ = Thread.ofPlatform().start(() -> hold(self));
+        while (!isHeld.get()) {
+          Thread.onSpinWait();
+        }
+      }
+      synchronized (this) {
+        isHeld.set(false);
+      }
+    }
+
+    /** Holds the monitor until another thread of the run goes on, or could have done so. */
+    @SuppressWarnings("ThreadPriorityCheck") // gives the run the processor
+    private void hold(Thread waiting) {
+      synchronized (this) {
+        isHeld.set(true);
+        while (waiting.getState() != Thread.State.BLOCKED) {
+          Thread.yield();
+        }
+        int before = steps.get();
+        for (int look = 0; look < 100 && steps.get() == before; look++) {
+          Thread.yield();
+        }
+      }
+    }
+  }
+
+  @SuppressWarnings("ThreadPriorityCheck") // the others go on
+  private static Outcome runAround(Shared shared, long seed) {
+    return run(
+        seed,
+        3,
+        (time, log) -> {
+          for (int i = 0; i < 5; i++) {
+            shared.enter();
+            shared.steps.incrementAndGet();
+            Thread.yield();
+          }
+        });
+  }
+
+  @Test
+  void aMonitorThatAThreadOutsideHoldsChangesNoStep() {
+    for (int seed = 0; seed < 10; seed++) {
+      assertThat(runAround(new Shared(true), seed)).isEqualTo(runAround(new Shared(false), seed));
+    }
   }
 }
