@@ -66,9 +66,9 @@ final class SimulatedFlow {
   /** Takes bytes, as many as there is room for or, seldom, fewer. */
   int write(ByteBuffer source) {
     int count = some(Math.min(room(), source.remaining()), WHOLE);
-    for (int i = 0; i < count; i++) {
-      ring[(int) ((tail + i) % ring.length)] = source.get();
-    }
+    int at = (int) (tail % ring.length);
+    int first = Math.min(count, ring.length - at);
+    source.get(ring, at, first).get(ring, 0, count - first);
     tail += count;
     int left = count;
     while (left > 0) {
@@ -90,9 +90,9 @@ final class SimulatedFlow {
   /** Gives bytes that have arrived, all that fit or, seldom, fewer. */
   int read(ByteBuffer target) {
     int count = some(Math.min(available(), target.remaining()), 1);
-    for (int i = 0; i < count; i++) {
-      target.put(ring[(int) ((head + i) % ring.length)]);
-    }
+    int at = (int) (head % ring.length);
+    int first = Math.min(count, ring.length - at);
+    target.put(ring, at, first).put(ring, 0, count - first);
     head += count;
     long read = head;
     network.after(
