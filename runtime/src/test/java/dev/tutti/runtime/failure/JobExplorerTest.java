@@ -6,8 +6,11 @@ import dev.tutti.runtime.failure.JobModel.Wait;
 import dev.tutti.runtime.model.Explorer;
 import java.util.List;
 import java.util.SplittableRandom;
+import org.junit.jupiter.api.Order;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.parallel.Execution;
+import org.junit.jupiter.api.parallel.ExecutionMode;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -18,6 +21,8 @@ import org.junit.jupiter.params.provider.ValueSource;
  * hold in each. {@code -Dtutti.seeds=1000000} sets how many random ones, {@code
  * -Dtutti.firstSeed=…} with which seed they begin.
  */
+@Execution(ExecutionMode.CONCURRENT)
+@Order(1)
 class JobExplorerTest {
   private static final int SEEDS = Integer.getInteger("tutti.seeds", 300);
   private static final int FIRST = Integer.getInteger("tutti.firstSeed", 0);
