@@ -38,6 +38,7 @@ import javax.net.ssl.SSLEngine;
 import javax.net.ssl.TrustManager;
 import javax.net.ssl.X509ExtendedTrustManager;
 import javax.net.ssl.X509TrustManager;
+import org.junit.jupiter.api.Order;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -46,6 +47,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 
 /** Tests groups whose ranks present certificates and encrypt. */
 @Timeout(300)
+@Order(1)
 class TlsTest {
   private static final int LARGE = 1_000_001;
 
