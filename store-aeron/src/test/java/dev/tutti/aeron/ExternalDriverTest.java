@@ -128,38 +128,22 @@ class ExternalDriverTest {
     server.close();
   }
 
+  /** A server and a client of another one, each a process of its own. */
   @Test
-  void aServerThatWasStoppedForTooLongEndsForItsClients() throws Exception {
-    try (MediaDriver driver = launch(LIVENESS_NANOS);
-        StoreChild server =
-            StoreChild.start(
-                "serve",
-                0,
-                "TUTTI_AERON_DIR=" + directory,
-                "TUTTI_AERON_DRIVER=" + driver.aeronDirectoryName())) {
-      int port = Integer.parseInt(server.line().substring(6));
-      AeronStoreOptions far = options().withDriver("").withTransport(Transport.UDP);
-      try (AeronStore store = new AeronStore(far.withPort(port))) {
-        FutureTask<?> waiting = startWait(store);
-        store.set("key", "value");
-        server.pause(PAUSE_NANOS);
-        assertFails(waiting, "store server at 127.0.0.1:" + port + " is gone: it was closed");
-      }
-    }
-  }
-
-  @Test
-  void aClientThatWasStoppedForTooLongIsToldAndLost() throws Exception {
+  void whoWasStoppedForTooLongIsLost() throws Exception {
     try (MediaDriver driver = launch(LIVENESS_NANOS);
         AeronStore store = new AeronStore(options().withServer(true));
-        StoreChild client =
-            StoreChild.start(
-                "will",
-                store.port(),
-                "TUTTI_AERON_DIR=" + directory,
-                "TUTTI_AERON_DRIVER=" + driver.aeronDirectoryName())) {
+        StoreChild client = start(driver, "will", store.port());
+        StoreChild server = start(driver, "serve", 0)) {
       assertThat(client.line()).isEqualTo("READY true");
-      client.pause(PAUSE_NANOS);
+      int port = Integer.parseInt(server.line().substring("READY ".length()));
+      AeronStoreOptions far = options().withDriver("").withTransport(Transport.UDP);
+      try (AeronStore ofServer = new AeronStore(far.withPort(port))) {
+        FutureTask<?> waiting = startWait(ofServer);
+        ofServer.set("key", "value");
+        StoreChild.pause(PAUSE_NANOS, server, client);
+        assertFails(waiting, "store server at 127.0.0.1:" + port + " is gone: it was closed");
+      }
       assertThat(client.line())
           .startsWith("FAILED dev.tutti.StoreConnectionException: session with store server at")
           .contains("is lost: this process or the media driver stalled for too long");
@@ -167,6 +151,14 @@ class ExternalDriverTest {
           .asString(StandardCharsets.UTF_8)
           .isEqualTo("gone");
     }
+  }
+
+  private StoreChild start(MediaDriver driver, String role, int port) throws IOException {
+    return StoreChild.start(
+        role,
+        port,
+        "TUTTI_AERON_DIR=" + directory,
+        "TUTTI_AERON_DRIVER=" + driver.aeronDirectoryName());
   }
 
   @Test

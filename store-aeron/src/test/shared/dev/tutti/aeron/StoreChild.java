@@ -230,12 +230,21 @@ public final class StoreChild implements AutoCloseable {
 
   /** Stops the process for a while. */
   public void pause(long nanos) throws Exception {
-    signal("STOP");
+    pause(nanos, this);
+  }
+
+  /** Stops processes for a while, all at the same time. */
+  public static void pause(long nanos, StoreChild... processes) throws Exception {
+    for (StoreChild process : processes) {
+      process.signal("STOP");
+    }
     long end = System.nanoTime() + nanos;
     while (end - System.nanoTime() > 0) {
       LockSupport.parkNanos(end - System.nanoTime());
     }
-    signal("CONT");
+    for (StoreChild process : processes) {
+      process.signal("CONT");
+    }
   }
 
   @Override
