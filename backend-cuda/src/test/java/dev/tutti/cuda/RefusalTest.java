@@ -11,8 +11,11 @@ import dev.tutti.TuttiException;
 import java.lang.foreign.Arena;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.stream.Stream;
-import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.api.parallel.Isolated;
@@ -24,14 +27,21 @@ class RefusalTest {
   private static final int COPIES = 4; // their events have not been queried yet
   private static final int OTHERS = 20; // opened by concurrent tests
 
+  private static final ThreadGroup THREADS = new ThreadGroup("refused");
+  private static final List<FakeMachine> MACHINES = new ArrayList<>();
+
   private final FakeMachine machine = new FakeMachine(2);
-  private final ThreadGroup threads = new ThreadGroup("refused");
   @TempDir private Path sockets;
 
-  @AfterEach
-  void nothingIsLeft() {
-    Until.holds("the end of the threads of groups", () -> threads.activeCount() == 0);
-    machine.close();
+  @BeforeEach
+  void addMachine() {
+    MACHINES.add(machine);
+  }
+
+  @AfterAll
+  static void nothingIsLeft() {
+    Until.holds("the end of the threads of groups", () -> THREADS.activeCount() == 0);
+    MACHINES.forEach(FakeMachine::close);
   }
 
   /** What a rank or a test does in the group of threads under observation. */
@@ -44,7 +54,7 @@ class RefusalTest {
     int before = Fds.open().size();
     Thread thread =
         new Thread(
-            threads,
+            THREADS,
             () -> {
               try {
                 for (int i = 0; i < TIMES; i++) {
