@@ -20,7 +20,7 @@ final class SimulatedScheduler {
    * thread, from where it was until it parks, yields or ends. What a step makes runnable, it adds
    * to "ready" itself, on the carrier. Only threads that waited for a monitor come from elsewhere
    * (VirtualThreads.settle), through "released"; they are added in the order of their numbers. So
-   * does the running thread that waits for a monitor of a thread outside: it goes on in its step.
+   * does the running thread that waits for a monitor of a thread outside: it continues in its step.
    * A timer of the JDK would bring in real time, so a thread that waits for one and a continuation
    * from any other thread fail the run: what waits with a limit must wait through Time.
    *
@@ -287,7 +287,7 @@ final class SimulatedScheduler {
   }
 
   /**
-   * Lets a thread go on in the same step that waits for a monitor of a thread outside of the run,
+   * Continues the same step of a thread that waits for a monitor of a thread outside of the run,
    * such as one that flushes the output of tests. No thread of the run comes to hold it meanwhile.
    */
   private void passOutsiders(SimulatedThread thread) {

@@ -262,7 +262,7 @@ class SimulatedSchedulerTest {
       }
     }
 
-    /** Holds the monitor until another thread of the run goes on, or could have done so. */
+    /** Holds the monitor until another thread of the run continues, or could have. */
     @SuppressWarnings("ThreadPriorityCheck") // gives the run the processor
     private void hold(Thread waiting) {
       synchronized (this) {
@@ -278,7 +278,7 @@ class SimulatedSchedulerTest {
     }
   }
 
-  @SuppressWarnings("ThreadPriorityCheck") // the others go on
+  @SuppressWarnings("ThreadPriorityCheck") // the others continue
   private static Outcome runAround(Shared shared, long seed) {
     return run(
         seed,
