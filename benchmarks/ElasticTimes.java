@@ -33,6 +33,7 @@ public class ElasticTimes {
   private static final Duration PATIENCE = Duration.ofMinutes(10);
   private static final Duration TIMEOUT = Duration.ofSeconds(10);
   private static final int MOST_MILLIS = 300;
+  private static final int CHANGES = 51;
 
   /** A rank that runs; what it said last of a generation in which it has reduced. */
   private static final class Rank {
@@ -52,6 +53,7 @@ public class ElasticTimes {
           String[] words = line.split(" ");
           synchronized (ElasticTimes.class) {
             switch (words[0]) {
+              case "UNDISTURBED" -> System.out.println(line);
               case "STARTED" -> started = Long.parseLong(words[1]);
               case "IN" -> {
                 group = words[1] + " of " + words[2];
@@ -241,6 +243,9 @@ public class ElasticTimes {
     GroupOptions options = GroupOptions.DEFAULT.withTimeout(PATIENCE);
     ProcessGroup group =
         System.getenv("RANK") == null ? ProcessGroup.join(options) : ProcessGroup.init(options);
+    if (System.getenv("RANK") != null) {
+      group = measureChanges(group);
+    }
     while (true) {
       try {
         work(group);
@@ -254,6 +259,34 @@ public class ElasticTimes {
         group = ProcessGroup.join(options);
       }
     }
+  }
+
+  /** Measures changes after which all members are still there, and how long a set-up takes. */
+  private static ProcessGroup measureChanges(ProcessGroup first) {
+    ProcessGroup group = first;
+    double[] changes = new double[CHANGES];
+    double[] setUps = new double[CHANGES];
+    for (int i = 0; i < CHANGES; i++) {
+      group.barrier();
+      long now = System.nanoTime();
+      group = group.reconfigure(ReconfigureOptions.DEFAULT.withTimeout(TIMEOUT));
+      group.barrier();
+      changes[i] = (System.nanoTime() - now) / 1e6;
+      now = System.nanoTime();
+      try (ProcessGroup same = group.split(0, group.rank()).orElseThrow()) {
+        same.barrier();
+        setUps[i] = (System.nanoTime() - now) / 1e6;
+      }
+    }
+    Arrays.sort(changes);
+    Arrays.sort(setUps);
+    if (group.rank() == 0) {
+      System.out.printf(
+          "UNDISTURBED change: median %.1f ms; set-up of another group of the same ranks: median"
+              + " %.1f ms%n",
+          changes[CHANGES / 2], setUps[CHANGES / 2]);
+    }
+    return group;
   }
 
   /** Reduces, sends and gathers until somebody has come to join. */

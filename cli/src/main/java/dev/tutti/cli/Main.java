@@ -20,6 +20,7 @@ import dev.tutti.cli.process.Terminal;
 import dev.tutti.cli.process.WholeNumberConverter;
 import dev.tutti.cli.run.LaunchRendezvousFactory;
 import dev.tutti.cli.run.RunCommand;
+import dev.tutti.cli.run.ScaleCommand;
 import dev.tutti.cli.run.StoreRendezvousFactory;
 import dev.tutti.cli.status.StatusCommand;
 import dev.tutti.cli.store.StoreCommand;
@@ -127,6 +128,7 @@ public final class Main implements Runnable {
             .addSubcommand(new DoctorCommand(terminal, settings, environment))
             .addSubcommand(new TraceCommand(terminal))
             .addSubcommand(new StatusCommand(terminal, settings))
+            .addSubcommand(new ScaleCommand(terminal, settings))
             .addSubcommand(new CheckpointCommand(terminal))
             .addSubcommand(new TokenCommand(terminal, settings))
             .addSubcommand(new CompletionCommand())

@@ -74,7 +74,7 @@ final class Binding {
 
   /** Returns the processors of a rank, by number; none if it is not bound. */
   BitSet of(int local) {
-    return shares.isEmpty() ? new BitSet() : shares.get(local);
+    return shares.isEmpty() ? new BitSet() : shares.get(local % shares.size());
   }
 
   /** Returns the processors of each NUMA node; all of them if the system does not say. */

@@ -71,10 +71,6 @@ public record LaunchPlan(
         masterPort > 0 || nodeRank == 0,
         "--master-port must be given, and must not be 0, on nodes other than node 0");
     require(maxRestarts >= 0, "--max-restarts must not be negative: " + maxRestarts);
-    require(!isElastic || nodes == 1, "--elastic is for a single node, but --nnodes is " + nodes);
-    require(
-        !isElastic || maxRestarts > 0,
-        "--elastic replaces ranks as often as --max-restarts says, which must be at least 1");
     require(tailLines >= 0, "--tail must not be negative: " + tailLines);
     require(rendezvousTimeout.isPositive(), "--rdzv-timeout must be longer than 0");
     // The id names a log directory, which must not lie outside the root.

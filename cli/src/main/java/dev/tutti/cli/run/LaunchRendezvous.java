@@ -7,6 +7,7 @@ import dev.tutti.spi.Printable;
 import java.time.Duration;
 import java.util.Optional;
 import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
 
 /**
  * A rendezvous that lets the launchers of all nodes agree on the ranks of each node and on how an
@@ -76,6 +77,23 @@ public interface LaunchRendezvous extends AutoCloseable {
    * @param verdict the reason
    */
   void withdraw(int attempt, Verdict verdict);
+
+  /**
+   * Reports to the other ranks of an elastic job that a process of this host has ended, if the
+   * store answers.
+   *
+   * @param attempt the number of the attempt
+   * @param pid the process
+   */
+  default void reportEnd(int attempt, long pid) {}
+
+  /**
+   * Waits, until the result is closed, for requests to run another number of ranks; null if such
+   * requests are not served.
+   */
+  default @Nullable Scaling watchScaling(Scaling.Listener requests) {
+    return null;
+  }
 
   /** Leaves; the host waits a moment for the others to leave. */
   @Override

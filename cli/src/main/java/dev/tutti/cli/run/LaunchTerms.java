@@ -9,21 +9,25 @@ import java.util.Optional;
  *
  * @param nodes the number of nodes
  * @param maxRestarts how often they restart their ranks
+ * @param isElastic whether ranks are replaced while the others continue
  * @param node the node that states these terms
  */
-record LaunchTerms(int nodes, int maxRestarts, int node) {
+record LaunchTerms(int nodes, int maxRestarts, boolean isElastic, int node) {
   static LaunchTerms of(LaunchPlan plan) {
-    return new LaunchTerms(plan.nodes(), plan.maxRestarts(), plan.nodeRank());
+    return new LaunchTerms(plan.nodes(), plan.maxRestarts(), plan.isElastic(), plan.nodeRank());
   }
 
   static LaunchTerms decode(byte[] bytes) {
-    String[] fields = new String(bytes, UTF_8).split(" ", 3);
+    String[] fields = new String(bytes, UTF_8).split(" ", 4);
     return new LaunchTerms(
-        Integer.parseInt(fields[0]), Integer.parseInt(fields[1]), Integer.parseInt(fields[2]));
+        Integer.parseInt(fields[0]),
+        Integer.parseInt(fields[1]),
+        Boolean.parseBoolean(fields[2]),
+        Integer.parseInt(fields[3]));
   }
 
   byte[] encode() {
-    return (nodes + " " + maxRestarts + " " + node).getBytes(UTF_8);
+    return (nodes + " " + maxRestarts + " " + isElastic + " " + node).getBytes(UTF_8);
   }
 
   /** Describes the difference from another node's terms, if there is one. */
@@ -34,13 +38,16 @@ record LaunchTerms(int nodes, int maxRestarts, int node) {
     if (nodes != other.nodes) {
       return Optional.of(difference("--nnodes", nodes, other.nodes, other.node));
     }
-    return maxRestarts == other.maxRestarts
+    if (maxRestarts != other.maxRestarts) {
+      return Optional.of(difference("--max-restarts", maxRestarts, other.maxRestarts, other.node));
+    }
+    return isElastic == other.isElastic
         ? Optional.empty()
-        : Optional.of(difference("--max-restarts", maxRestarts, other.maxRestarts, other.node));
+        : Optional.of(difference("--elastic", isElastic, other.isElastic, other.node));
   }
 
-  private String difference(String option, int mine, int theirs, int other) {
-    return "node %d was started with %s=%d, node %d with %s=%d; give all nodes the same value"
+  private String difference(String option, Object mine, Object theirs, int other) {
+    return "node %d was started with %s=%s, node %d with %s=%s; give all nodes the same value"
         .formatted(node, option, mine, other, option, theirs);
   }
 }

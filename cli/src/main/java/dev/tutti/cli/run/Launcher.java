@@ -1,5 +1,7 @@
 package dev.tutti.cli.run;
 
+import static java.util.function.Predicate.not;
+
 import dev.tutti.StoreException;
 import dev.tutti.cli.process.LaunchException;
 import dev.tutti.cli.process.Posix;
@@ -18,6 +20,7 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
@@ -88,6 +91,8 @@ public class Launcher {
     record Signalled(int signal) implements Event {}
 
     record Unread() implements Event {}
+
+    record Scale(int ranks, CompletableFuture<String> answer) implements Event {}
   }
 
   private enum Phase {
@@ -121,6 +126,12 @@ public class Launcher {
     /** How many processes have taken the place of others. */
     int replaced;
 
+    /** How many processes were added on request. */
+    int added;
+
+    /** The ranks that were ended on request. */
+    final Set<Integer> released = new HashSet<>();
+
     Attempt(int number, RankRange range, DeathWatch watch) {
       this.number = number;
       this.range = range;
@@ -136,6 +147,13 @@ public class Launcher {
     /** Returns whether the ranks have been asked to end. */
     boolean isAsked() {
       return phase == Phase.STOPPING || phase == Phase.KILLED;
+    }
+
+    /** Returns the processes that run and are to continue, the first ones first. */
+    List<LaunchedProcess> staying() {
+      return ranks.stream()
+          .filter(each -> !exits.containsKey(each.rank()) && !released.contains(each.rank()))
+          .toList();
     }
 
     boolean allEnded() {
@@ -329,7 +347,9 @@ public class Launcher {
     try {
       rendezvous.begin(number, verdict -> events.add(new Event.Decided(number, verdict)));
       startAll(attempt);
-      return supervise(attempt);
+      try (Scaling _ = plan.isElastic() ? watchScaling() : null) {
+        return supervise(attempt);
+      }
     } finally {
       attempt.killRunning();
       attempt.ranks.forEach(rank -> watch.remove(rank.tree().pid()));
@@ -339,6 +359,10 @@ public class Launcher {
         // The JVM is already shutting down, and the hook runs.
       }
     }
+  }
+
+  private @Nullable Scaling watchScaling() {
+    return rendezvous.watchScaling((ranks, answer) -> events.add(new Event.Scale(ranks, answer)));
   }
 
   /** Starts the ranks, as long as no signal waits to be handled. */
@@ -374,9 +398,11 @@ public class Launcher {
   private boolean replace(Attempt attempt, RankExit exit) {
     int local = exit.rank() - attempt.range.firstRank();
     LaunchedProcess failed = attempt.ranks.get(local);
-    boolean isLast = attempt.exits.size() == attempt.ranks.size() - 1;
+    // Ranks of other nodes may be there to take another process.
+    boolean isLast = plan.nodes() == 1 && attempt.exits.size() == attempt.ranks.size() - 1;
     if (!plan.isElastic()
         || exit.code() == 0
+        || attempt.released.contains(exit.rank())
         || isLast
         || attempt.phase != Phase.RUNNING
         || attempt.verdict != null
@@ -393,8 +419,45 @@ public class Launcher {
     attempt.watch.remove(failed.tree().pid());
     pumps.addAll(failed.pumps());
     Map<String, String> environment = RankEnvironment.ofJoiner(plan, attempt.range, local);
-    attempt.ranks.set(local, started(attempt, local, attempt.replaced, environment));
+    int number = attempt.replaced + attempt.added;
+    attempt.ranks.set(local, started(attempt, local, number, environment));
     return true;
+  }
+
+  /** Runs as many ranks as requested, and returns what was done, in words. */
+  private String scale(Attempt attempt, int ranks) {
+    List<LaunchedProcess> staying = attempt.staying();
+    boolean isEnding = attempt.exits.keySet().stream().anyMatch(not(attempt.released::contains));
+    if (attempt.phase != Phase.RUNNING || attempt.verdict != null || isEnding) {
+      return "the job ends, so its number of ranks stays";
+    }
+    for (LaunchedProcess last : staying.subList(Math.min(ranks, staying.size()), staying.size())) {
+      attempt.released.add(last.rank());
+      last.tree().signal(Posix.SIGTERM);
+    }
+    for (int more = ranks - staying.size(); more > 0; more--) {
+      add(attempt);
+    }
+    return "from %d to %d ranks".formatted(staying.size(), ranks);
+  }
+
+  /** Starts a process that joins, in the place of one that was ended on request, or a new one. */
+  private void add(Attempt attempt) {
+    int local = 0;
+    int first = attempt.range.firstRank();
+    while (local < attempt.ranks.size() && !attempt.exits.containsKey(first + local)) {
+      local++;
+    }
+    attempt.added++;
+    Map<String, String> environment = RankEnvironment.ofJoiner(plan, attempt.range, local);
+    LaunchedProcess added = started(attempt, local, attempt.replaced + attempt.added, environment);
+    if (local == attempt.ranks.size()) {
+      attempt.ranks.add(added);
+    } else {
+      pumps.addAll(attempt.ranks.set(local, added).pumps());
+      attempt.exits.remove(first + local);
+      attempt.released.remove(first + local);
+    }
   }
 
   /** Starts a process; tests override it to do something between two starts. */
@@ -508,8 +571,16 @@ public class Launcher {
   private void handle(Attempt attempt, Event event) {
     switch (event) {
       case Event.Ended(int number, RankExit exit) when number == attempt.number -> {
+        if (plan.isElastic() && exit.code() != 0) {
+          var _ =
+              Thread.ofPlatform()
+                  .daemon()
+                  .name("tutti-lost")
+                  .start(() -> rendezvous.reportEnd(number, exit.pid()));
+        }
         if (!replace(attempt, exit)) {
-          attempt.exits.put(exit.rank(), attempt.isAsked() ? exit.onRequest() : exit);
+          boolean isReleased = attempt.released.contains(exit.rank());
+          attempt.exits.put(exit.rank(), attempt.isAsked() || isReleased ? exit.onRequest() : exit);
           ended(attempt, exit);
         }
       }
@@ -535,6 +606,11 @@ public class Launcher {
         String text = "stopped because nobody reads the output any more";
         propose(attempt, Verdict.stopped(plan.nodeRank(), text));
       }
+      case Event.Scale(int ranks, CompletableFuture<String> answer) -> {
+        String done = scale(attempt, ranks);
+        messages.accept("tutti scale: " + done);
+        boolean _ = answer.complete(done);
+      }
       case Event.Ended late -> {}
       case Event.Decided late -> {}
     }
@@ -547,12 +623,13 @@ public class Launcher {
    */
   private void ended(Attempt attempt, RankExit exit) {
     RankExit first = attempt.first;
-    if (exit.code() != 0 && (first == null || (exit.isKilled() && !first.isKilled()))) {
+    boolean isFailure = exit.code() != 0 && !attempt.released.contains(exit.rank());
+    if (isFailure && (first == null || (exit.isKilled() && !first.isKilled()))) {
       first = exit;
       attempt.first = exit;
     }
     if (first == null) {
-      if (attempt.exits.size() == plan.localSize()) {
+      if (attempt.allEnded() && attempt.exits.size() >= plan.localSize()) {
         propose(attempt, new Verdict(Kind.SUCCESS, plan.nodeRank(), -1, 0, ""));
       }
     } else if (first.isKilled() || !attempt.hasUnheardEnds()) {

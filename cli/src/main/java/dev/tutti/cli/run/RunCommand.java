@@ -120,8 +120,8 @@ public final class RunCommand implements Callable<Integer> {
       names = "--max-restarts",
       paramLabel = "N",
       description =
-          "How many times all ranks are restarted after a failure; with --elastic, how many are"
-              + " replaced. Default: 0.")
+          "How many times all ranks are restarted after a failure; with --elastic, how many of each"
+              + " node are replaced. Default: 0.")
   private int maxRestarts;
 
   @Option(
@@ -129,7 +129,7 @@ public final class RunCommand implements Callable<Integer> {
       fallbackValue = "true",
       description =
           "Replace a rank that fails by a process that joins, while the others continue; for"
-              + " programs that change their group, on a single node.")
+              + " programs that change their group.")
   private boolean elastic;
 
   @Option(

@@ -6,6 +6,7 @@ import dev.tutti.cli.process.LaunchException;
 import dev.tutti.cli.run.LaunchRendezvous.Verdict;
 import dev.tutti.runtime.failure.FailureLog;
 import dev.tutti.runtime.failure.JobVerdict;
+import dev.tutti.runtime.failure.LostProcess;
 import java.time.Duration;
 import java.util.Optional;
 import java.util.function.Consumer;
@@ -81,6 +82,21 @@ final class SingleNode implements LaunchRendezvous {
     } catch (StoreException e) {
       throw new LaunchException(1, "cannot clear the store: " + e.getMessage(), e);
     }
+  }
+
+  @Override
+  public void reportEnd(int attempt, long pid) {
+    try (Store handle = connect.get()) {
+      LostProcess.report(handle, attempt, pid);
+    } catch (StoreException e) {
+      // The ranks find out by themselves.
+      return;
+    }
+  }
+
+  @Override
+  public Scaling watchScaling(Scaling.Listener requests) {
+    return Scaling.watch(connect.get(), requests);
   }
 
   @Override

@@ -6,6 +6,7 @@ import dev.tutti.cli.process.LaunchException;
 import dev.tutti.cli.process.Notice;
 import dev.tutti.runtime.failure.FailureLog;
 import dev.tutti.runtime.failure.JobVerdict;
+import dev.tutti.runtime.failure.LostProcess;
 import java.time.Duration;
 import java.util.List;
 import java.util.Optional;
@@ -94,6 +95,16 @@ public final class StoreRendezvous implements LaunchRendezvous {
       return FailureLog.verdict(shared, attempt, size);
     } catch (StoreException e) {
       return Optional.empty();
+    }
+  }
+
+  @Override
+  public void reportEnd(int attempt, long pid) {
+    try (Store handle = shared.duplicate()) {
+      LostProcess.report(handle, attempt, pid);
+    } catch (StoreException e) {
+      // The ranks find out by themselves.
+      return;
     }
   }
 

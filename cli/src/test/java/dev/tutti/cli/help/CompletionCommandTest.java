@@ -50,7 +50,8 @@ class CompletionCommandTest {
     "tutti doctor --format, table json",
     "tutti trace, <file>",
     "tutti completion, bash zsh fish",
-    "tutti help, run bench calibrate store doctor trace status checkpoint token completion help",
+    "tutti help, run bench calibrate store doctor trace status scale checkpoint token completion"
+        + " help",
   })
   void offers(String where, String values) {
     assertThat(offered(where)).isEqualTo(values);

@@ -102,23 +102,10 @@ class RunCommandTest {
   }
 
   @Test
-  void elasticJobsAreElastic() {
+  void jobsAreElasticOnRequest() {
     assertThat(planOf("true").isElastic()).isFalse();
-    assertThat(planOf("--elastic", "--max-restarts=1", "true").isElastic()).isTrue();
-    assertThat(planOf("--elastic", "--max-restarts=1", "--standalone", "true").isElastic())
-        .isTrue();
-  }
-
-  @ParameterizedTest
-  @CsvSource(
-      delimiter = '|',
-      value = {
-        "--max-restarts=1 --nnodes=2 | --elastic is for a single node, but --nnodes is 2",
-        "--max-restarts=0 | --elastic replaces ranks as often as --max-restarts says, which must be"
-            + " at least 1",
-      })
-  void elasticJobsAreOnOneNodeAndReplaceRanks(String options, String message) {
-    assertRefused(List.of(message), ("--elastic " + options + " -- true").split(" "));
+    assertThat(planOf("--elastic", "true").isElastic()).isTrue();
+    assertThat(planOf("--elastic", "--nnodes=2", "true").isElastic()).isTrue();
   }
 
   @ParameterizedTest

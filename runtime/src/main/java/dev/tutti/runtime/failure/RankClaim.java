@@ -62,6 +62,11 @@ public final class RankClaim {
     }
   }
 
+  /** Returns whether a place is that of a process of this host. */
+  static boolean isOf(byte[] holder, long pid) {
+    return processHere(holder) == pid;
+  }
+
   private static boolean isThisProcess(byte[] holder) {
     return processHere(holder) == ProcessHandle.current().pid();
   }

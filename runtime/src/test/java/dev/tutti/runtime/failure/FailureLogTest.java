@@ -1,5 +1,6 @@
 package dev.tutti.runtime.failure;
 
+import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.OpType;
@@ -8,12 +9,17 @@ import dev.tutti.runtime.failure.FailureEvent.Kind;
 import dev.tutti.runtime.failure.JobVerdict.State;
 import dev.tutti.runtime.group.LocalProvider;
 import dev.tutti.runtime.group.LocalWorld;
+import dev.tutti.runtime.membership.ChangeInput;
 import dev.tutti.runtime.membership.ChangePlan;
+import dev.tutti.runtime.membership.LogStart;
+import dev.tutti.runtime.membership.Membership;
 import dev.tutti.runtime.membership.MembershipEntry;
 import dev.tutti.runtime.membership.Rules;
 import dev.tutti.runtime.operation.RankProgress;
 import dev.tutti.runtime.operation.RankProgress.Pending;
+import dev.tutti.spi.Time;
 import dev.tutti.store.HashStore;
+import dev.tutti.store.PrefixStore;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
@@ -106,6 +112,33 @@ class FailureLogTest {
                 3,
                 "group 0~4: rank 2 is gone, as detected by the store in allReduce #7: its"
                     + " process ended"));
+  }
+
+  @Test
+  void aLauncherReportsAProcessThatEnded() {
+    long pid = ProcessHandle.current().pid();
+    Store job = new PrefixStore("tutti/3", store);
+    RankClaim.take(job, "joined/2", 2, Time.SYSTEM);
+    LostProcess.report(store, 3, pid + 1);
+    assertThat(verdict(3)).isEmpty();
+    LostProcess.report(store, 3, pid);
+    LostProcess.report(store, 3, pid);
+    assertThat(verdict(3).orElseThrow().rank()).isEqualTo(2);
+    assertThat(job.listKeys()).containsExactly("event/1", "joined/2");
+    LogStart.after(beyondFirst()).write(job);
+    boolean _ = job.deleteKey("event/1");
+    LostProcess.report(store, 3, pid);
+    assertThat(job.listKeys()).containsExactly("event/2", "event/first", "joined/2");
+    job.set("left/2", "1");
+    boolean _ = job.deleteKey("event/2");
+    LostProcess.report(store, 3, pid);
+    assertThat(job.listKeys()).containsExactly("event/first", "joined/2", "left/2");
+  }
+
+  private static Membership beyondFirst() {
+    Membership members = new Membership(3);
+    assertThat(members.take(ChangeInput.Read.of(1, "an entry".getBytes(UTF_8), -1))).isTrue();
+    return members;
   }
 
   @Test
