@@ -66,7 +66,6 @@ final class Scaling implements AutoCloseable {
       }
     } catch (StoreException e) {
       // The store has ended, and with it the job.
-      return;
     }
   }
 

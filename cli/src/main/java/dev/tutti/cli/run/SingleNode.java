@@ -90,7 +90,6 @@ final class SingleNode implements LaunchRendezvous {
       LostProcess.report(handle, attempt, pid);
     } catch (StoreException e) {
       // The ranks find out by themselves.
-      return;
     }
   }
 

@@ -104,7 +104,6 @@ public final class StoreRendezvous implements LaunchRendezvous {
       LostProcess.report(handle, attempt, pid);
     } catch (StoreException e) {
       // The ranks find out by themselves.
-      return;
     }
   }
 

@@ -66,7 +66,7 @@ final class OldKeys {
   private long firstOfLog() {
     Store own = stores.own;
     if (before != null && before.generation() > 0) {
-      LogStart.after(before).write(own);
+      boolean _ = LogStart.after(before).write(own);
     }
     return LogStart.read(own).first();
   }

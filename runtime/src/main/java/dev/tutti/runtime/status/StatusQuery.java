@@ -165,7 +165,7 @@ public final class StatusQuery implements AutoCloseable {
   }
 
   private void readLog() {
-    skip();
+    boolean _ = skip();
     for (String next = nextKey(); store.check(List.of(next)); next = nextKey()) {
       take(store.get(next));
     }

@@ -125,7 +125,7 @@ class FailureLogTest {
     LostProcess.report(store, 3, pid);
     assertThat(verdict(3).orElseThrow().rank()).isEqualTo(2);
     assertThat(job.listKeys()).containsExactly("event/1", "joined/2");
-    LogStart.after(beyondFirst()).write(job);
+    assertThat(LogStart.after(beyondFirst()).write(job)).isTrue();
     boolean _ = job.deleteKey("event/1");
     LostProcess.report(store, 3, pid);
     assertThat(job.listKeys()).containsExactly("event/2", "event/first", "joined/2");
