@@ -170,7 +170,7 @@ final class Agreement {
           "its thread was interrupted; call again when it is not";
       case CheckpointException failed -> String.valueOf(failed.getMessage());
       case IOException failed when failed.getMessage() != null ->
-          withRemedy(failed.getMessage(), "");
+          withRemedy(String.valueOf(failed.getMessage()), "");
       case IllegalArgumentException failed when failed.getMessage() != null ->
           String.valueOf(failed.getMessage());
       default -> e.toString();

@@ -102,7 +102,7 @@ class JsonTest {
       String text =
           Pattern.compile("\\\\u(....)")
               .matcher(escaped)
-              .replaceAll(found -> "" + (char) Integer.parseInt(found.group(1), 16));
+              .replaceAll(found -> Character.toString(Integer.parseInt(found.group(1), 16)));
       assertThatThrownBy(() -> Json.write(List.of(text)))
           .isInstanceOf(IllegalArgumentException.class)
           .hasMessageContaining("half of a surrogate pair");
