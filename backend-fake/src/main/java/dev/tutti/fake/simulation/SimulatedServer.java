@@ -57,6 +57,6 @@ final class SimulatedServer {
   }
 
   private void carryOut(Will will) {
-    table.set(table.nextOf(will.log), will.value);
+    table.set(will.log + table.nextOf(will.log, 1), will.value);
   }
 }

@@ -12,7 +12,9 @@ import dev.tutti.store.table.KeyTable.KeyWaiter;
 import dev.tutti.store.table.KeyTable.PopWaiter;
 import dev.tutti.store.table.WakeUp;
 import java.util.Collection;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
@@ -114,8 +116,11 @@ public final class RequestHandler implements Caller.Requests {
 
   /** Publishes the wills of a lost client, even if the table is full, because others need them. */
   public void execute(Collection<Caller.Will> wills) {
+    Map<String, Long> next = new HashMap<>();
     for (Caller.Will will : wills) {
-      table.setBeyondLimit(table.nextOf(will.log()), will.value());
+      long number = table.nextOf(will.log(), next.getOrDefault(will.log(), 1L));
+      next.put(will.log(), number + 1);
+      table.setBeyondLimit(will.log() + number, will.value());
     }
   }
 

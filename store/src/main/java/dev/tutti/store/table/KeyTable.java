@@ -138,18 +138,23 @@ public final class KeyTable {
     return new Store.Swap(false, old);
   }
 
-  /** Returns the key at which the next entry of a log is to be set, as {@code Wills} says. */
-  public String nextOf(String log) {
+  /**
+   * Returns the number of the key at which the next entry of a log is to be set, as {@code Wills}
+   * says.
+   *
+   * @param least a number such that no entry below it is to be set
+   */
+  public long nextOf(String log, long least) {
     byte[] first = values.get(log + "first");
     String text =
         first == null
             ? ""
             : new String(first, StandardCharsets.UTF_8).lines().findFirst().orElse("");
-    long number = text.matches("\\d{1,18}") ? Long.parseLong(text) : 1;
+    long number = Math.max(least, text.matches("\\d{1,18}") ? Long.parseLong(text) : 1);
     while (values.containsKey(log + number)) {
       number++;
     }
-    return log + number;
+    return number;
   }
 
   public boolean delete(String key) {
