@@ -33,7 +33,7 @@ class MainTest {
     assertThat(terminal.err().strip())
         .isEqualTo(
             "tutti: no such command: 'foo'; commands are run, bench, calibrate, store, doctor,"
-                + " trace, status, checkpoint, token, completion, help (see tutti --help)");
+                + " trace, status, scale, checkpoint, token, completion, help (see tutti --help)");
   }
 
   @ParameterizedTest
