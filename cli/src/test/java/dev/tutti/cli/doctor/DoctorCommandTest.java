@@ -123,8 +123,8 @@ class DoctorCommandTest {
     assertThat(lines())
         .contains(
             "ok TUTTI_CLOSE_TIMEOUT 3s from environment: longest time that close waits for pending"
-                + " operations and, where this rank serves the store, for the other ranks to leave;"
-                + " a bare number is seconds")
+                + " operations, for other ranks to read what this rank sent and, where it serves"
+                + " the store, for them to leave; a bare number is seconds")
         .anyMatch(line -> line.startsWith("ok TUTTI_STORE tcp scheme of the store that "))
         .anyMatch(line -> line.startsWith("ok TUTTI_X_GLOO_SPIN "))
         .noneMatch(line -> line.contains("from default"));
