@@ -9,7 +9,7 @@ import json
 import statistics
 import sys
 
-NAMES = ["backend", "lanes", "bucket_mib", "views", "high_priority", "left_out", "ctas"]
+NAMES = ["backend", "lanes", "copies", "piece", "bucket_mib", "views", "high_priority", "left_out", "ctas"]
 
 
 def main():

@@ -1,4 +1,5 @@
 // All kernels of Tutti in one image; the table below says which exist. Names: tutti_<what>_<type>_<sum|other>.
+#include "add_parts.cuh"
 #include "barrier.cuh"
 #include "chunks.cuh"
 #include "coalesce.cuh"
@@ -45,3 +46,14 @@ TUTTI_UNEQUAL_TWO_SHOT(f32, float)
 TUTTI_UNEQUAL_TWO_SHOT(f64, double)
 TUTTI_UNEQUAL_TWO_SHOT(f16, tutti::Half)
 TUTTI_UNEQUAL_TWO_SHOT(bf16, tutti::BFloat16)
+
+#define TUTTI_ADD_PARTS(label, type)                                  \
+  extern "C" __global__ void __launch_bounds__(tutti::kAddThreads)     \
+      tutti_add_parts_##label##_sum(const __grid_constant__ tutti::ReduceCall call) { \
+    tutti::addParts<type>(call);                                      \
+  }
+
+TUTTI_ADD_PARTS(f32, float)
+TUTTI_ADD_PARTS(f64, double)
+TUTTI_ADD_PARTS(f16, tutti::Half)
+TUTTI_ADD_PARTS(bf16, tutti::BFloat16)

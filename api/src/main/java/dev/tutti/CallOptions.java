@@ -18,7 +18,7 @@ public final class CallOptions implements Serializable {
   private static final long serialVersionUID = 1L;
 
   /** The group's deadline and a synchronous call, which returns when the operation is done. */
-  public static final CallOptions DEFAULT = new CallOptions(null, false, null);
+  public static final CallOptions DEFAULT = new CallOptions(null, false, null, false);
 
   /** The group's deadline and an asynchronous call, which returns at once. */
   public static final CallOptions ASYNC = DEFAULT.withAsync();
@@ -26,11 +26,17 @@ public final class CallOptions implements Serializable {
   private final @Nullable Duration timeout;
   private final boolean async;
   private final @Nullable String algorithm;
+  private final boolean besideComputation;
 
-  private CallOptions(@Nullable Duration timeout, boolean async, @Nullable String algorithm) {
+  private CallOptions(
+      @Nullable Duration timeout,
+      boolean async,
+      @Nullable String algorithm,
+      boolean besideComputation) {
     this.timeout = timeout;
     this.async = async;
     this.algorithm = algorithm;
+    this.besideComputation = besideComputation;
   }
 
   /**
@@ -53,12 +59,12 @@ public final class CallOptions implements Serializable {
     if (timeout == null || !timeout.isPositive()) {
       throw new IllegalArgumentException("timeout must be positive, but is " + timeout);
     }
-    return new CallOptions(timeout, async, algorithm);
+    return new CallOptions(timeout, async, algorithm, besideComputation);
   }
 
   /** Returns these options for an asynchronous call, which returns at once. */
   public CallOptions withAsync() {
-    return new CallOptions(timeout, true, algorithm);
+    return new CallOptions(timeout, true, algorithm, besideComputation);
   }
 
   /**
@@ -72,7 +78,17 @@ public final class CallOptions implements Serializable {
    * @param algorithm the algorithm's name, the same on all ranks
    */
   public CallOptions withAlgorithm(String algorithm) {
-    return new CallOptions(timeout, async, Objects.requireNonNull(algorithm, "algorithm"));
+    return new CallOptions(
+        timeout, async, Objects.requireNonNull(algorithm, "algorithm"), besideComputation);
+  }
+
+  /**
+   * Returns these options for an all-reduce beside which the device computes, as it does while a
+   * backward pass continues: a backend that has an algorithm which leaves the device to the
+   * computation then prefers it. All ranks must request it alike.
+   */
+  public CallOptions withComputationBeside() {
+    return new CallOptions(timeout, async, algorithm, true);
   }
 
   /** Returns the time allowed from the call, or empty to use the group's deadline. */
@@ -90,6 +106,11 @@ public final class CallOptions implements Serializable {
     return Optional.ofNullable(algorithm);
   }
 
+  /** Returns whether the device computes beside the operation. */
+  public boolean isBesideComputation() {
+    return besideComputation;
+  }
+
   private Object readResolve() throws InvalidObjectException {
     if (timeout != null && !timeout.isPositive()) {
       throw new InvalidObjectException("call options with timeout " + timeout);
@@ -102,12 +123,13 @@ public final class CallOptions implements Serializable {
     return other instanceof CallOptions o
         && Objects.equals(timeout, o.timeout)
         && async == o.async
-        && Objects.equals(algorithm, o.algorithm);
+        && Objects.equals(algorithm, o.algorithm)
+        && besideComputation == o.besideComputation;
   }
 
   @Override
   public int hashCode() {
-    return Objects.hash(timeout, async, algorithm);
+    return Objects.hash(timeout, async, algorithm, besideComputation);
   }
 
   @Override
@@ -118,6 +140,7 @@ public final class CallOptions implements Serializable {
         + async
         + ", algorithm="
         + (algorithm == null ? "the backend's" : algorithm)
+        + (besideComputation ? ", beside computation" : "")
         + "]";
   }
 }

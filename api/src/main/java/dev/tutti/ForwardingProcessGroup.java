@@ -206,6 +206,11 @@ public abstract class ForwardingProcessGroup implements ProcessGroup {
   }
 
   @Override
+  public SymmetricMemory allocateSymmetric(long byteSize, String deviceType) {
+    return delegate().allocateSymmetric(byteSize, deviceType);
+  }
+
+  @Override
   public <T> List<T> allGatherObject(T value, Codec<T> codec) {
     return delegate().allGatherObject(value, codec);
   }

@@ -614,6 +614,16 @@ public interface ProcessGroup extends AutoCloseable {
    */
   SymmetricMemory allocateSymmetric(long byteSize);
 
+  /**
+   * Allocates a buffer on the device of each rank, as {@link #allocateSymmetric(long)} does in a
+   * group that has one type of devices.
+   *
+   * @param byteSize the size of each rank's buffer in bytes, at least 1
+   * @param deviceType the type of the devices, such as {@code cuda} or {@code cpu}
+   * @throws IllegalArgumentException if the group has no backend for the type of device
+   */
+  SymmetricMemory allocateSymmetric(long byteSize, String deviceType);
+
   // Objects
 
   /**

@@ -30,6 +30,7 @@ public final class Call {
   private boolean inPlace;
   private @Nullable ReduceOp reduceOp;
   private @Nullable String algorithm;
+  private boolean besideComputation;
   private int root = -1;
   private int tag;
   private long[] inputSplits = NONE;
@@ -142,6 +143,11 @@ public final class Call {
     return algorithm;
   }
 
+  /** Returns whether the device computes beside an all-reduce, on all ranks alike. */
+  public boolean isBesideComputation() {
+    return besideComputation;
+  }
+
   /**
    * Returns the root of a collective or the peer of a message.
    *
@@ -223,6 +229,7 @@ public final class Call {
     if (algorithm != null) {
       algorithm = null;
     }
+    besideComputation = false;
     if (inputSplits.length + outputSplits.length > 0) {
       splits(NONE, NONE);
     }
@@ -301,6 +308,12 @@ public final class Call {
     return this;
   }
 
+  /** Sets whether the device computes beside an all-reduce. */
+  public Call besideComputation(boolean isBeside) {
+    besideComputation = isBeside;
+    return this;
+  }
+
   /** Sets the root or peer. */
   public Call root(int newRoot) {
     root = newRoot;
@@ -354,6 +367,7 @@ public final class Call {
     copy.inPlace = inPlace;
     copy.reduceOp = reduceOp;
     copy.algorithm = algorithm;
+    copy.besideComputation = besideComputation;
     copy.root = root;
     copy.tag = tag;
     copy.inputSplits = inputSplits;

@@ -2,10 +2,13 @@ package dev.tutti.spi;
 
 import dev.tutti.Incubating;
 import dev.tutti.Tensor;
+import dev.tutti.TuttiException;
+import java.time.Duration;
 
 /**
  * A queue of work on a device, for code that works with any device. Equal objects denote the same
- * queue. All methods may be called from any thread, and none waits for the device.
+ * queue. All methods may be called from any thread, and none but {@link #await} waits for the
+ * device.
  */
 @Incubating
 public interface DeviceStream {
@@ -29,6 +32,14 @@ public interface DeviceStream {
    * @param tensor a tensor whose memory a {@link DeviceTensors} of the same kind allocated
    */
   void keep(Tensor tensor);
+
+  /**
+   * Waits on the host until the work that is now in this stream is done.
+   *
+   * @param timeout the maximum time to wait
+   * @throws TuttiException if the work is not done by then
+   */
+  void await(Duration timeout);
 
   /** Returns whether work in this stream is being recorded, to be executed later (a CUDA graph). */
   boolean isCapturing();

@@ -115,6 +115,7 @@ public final class CudaStream extends Facade<BlockStream> implements DeviceStrea
    * @param timeout the maximum time to wait
    * @throws TuttiException if the work is not done by then
    */
+  @Override
   public void await(Duration timeout) {
     try (CudaEvent event = record()) {
       if (!event.awaitReached(System.nanoTime() + TimeUnit.NANOSECONDS.convert(timeout))) {

@@ -2,6 +2,8 @@ package dev.tutti.cuda;
 
 import dev.tutti.DType;
 import dev.tutti.Device;
+import dev.tutti.ProcessGroup;
+import dev.tutti.SymmetricMemory;
 import dev.tutti.Tensor;
 import dev.tutti.cuda.provider.CudaDeviceTensors;
 import dev.tutti.gradients.BucketAllocator;
@@ -21,6 +23,12 @@ record DeviceBuckets(CudaDeviceTensors devices) implements BucketAllocator {
     return device.isCpu()
         ? BucketAllocator.standard().allocate(arena, device, dtype, numel)
         : devices.allocate(arena, device, dtype, numel);
+  }
+
+  @Override
+  public Optional<SymmetricMemory> allocateShared(
+      ProcessGroup group, Device device, long byteSize) {
+    return BucketAllocator.standard().allocateShared(group, device, byteSize);
   }
 
   @Override

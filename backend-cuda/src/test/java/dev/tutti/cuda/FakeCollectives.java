@@ -97,6 +97,8 @@ final class FakeCollectives {
         fake.kernel(name, sizes, (launch, a) -> new FakeUpdates(fake).run(kernel, a));
       } else if (kernel.equals(StridedKernel.copy())) {
         fake.kernel(name, sizes, new FakeStridedCopy(fake));
+      } else if (name.startsWith("tutti_add_parts_")) {
+        fake.kernel(name, sizes, (launch, a) -> all.addParts(name, a[0]));
       } else if (name.startsWith("tutti_coalesce_")) {
         fake.kernel(name, sizes, new FakeCoalescing(fake, kernel));
       } else if (!kernel.equals(Kernels.streamBlock())) {
@@ -307,6 +309,21 @@ final class FakeCollectives {
     } else if ((targets >> view.rank & 1) == 1 && out != 0) {
       write(out, all);
     }
+  }
+
+  private void addParts(String name, MemorySegment call) {
+    long bytes = call.get(ValueLayout.JAVA_LONG, 16);
+    ReduceOp.Kind kind = OPS.get(call.get(ValueLayout.JAVA_INT, 48));
+    DType dtype = dtype(name);
+    List<MemorySegment> inputs = new ArrayList<>();
+    for (int r = 0; r < Integer.bitCount(call.get(ValueLayout.JAVA_INT, 52)); r++) {
+      byte[] part = read(shared(call, r), bytes);
+      inputs.add(Arena.ofAuto().allocate(bytes, 8).copyFrom(MemorySegment.ofArray(part)));
+    }
+    MemorySegment result = Arena.ofAuto().allocate(bytes, 8);
+    HostReducer.combineAll(
+        kind, dtype, result, 0, inputs.toArray(MemorySegment[]::new), 0, bytes / dtype.byteSize());
+    write(call.get(ValueLayout.JAVA_LONG, 8), result.toArray(ValueLayout.JAVA_BYTE));
   }
 
   /**

@@ -17,8 +17,8 @@ import java.lang.invoke.MethodHandle;
 import java.nio.file.Path;
 
 /**
- * The products of bfloat16 matrices and the sums of float32 ones by cuBLAS, in one stream. Called
- * as PyTorch calls it, so that both run the same kernels.
+ * The products of bfloat16 matrices by cuBLAS, in one stream. Called as PyTorch calls it, so that
+ * both run the same kernels.
  */
 final class GpuCublas {
   private static final int REAL_16BF = 14;
@@ -27,9 +27,8 @@ final class GpuCublas {
   private static final long WORKSPACE = 32L << 20;
 
   private final MethodHandle gemm;
-  private final MethodHandle geam;
   private final long handle;
-  final MemorySegment one = constant(1);
+  private final MemorySegment one = constant(1);
   private final MemorySegment zero = constant(0);
   private final Tensor workspace;
 
@@ -75,26 +74,9 @@ final class GpuCublas {
             JAVA_INT,
             JAVA_INT,
             JAVA_INT);
-    geam =
-        function(
-            symbols,
-            "cublasSgeam",
-            JAVA_LONG,
-            JAVA_INT,
-            JAVA_INT,
-            JAVA_INT,
-            JAVA_INT,
-            ADDRESS,
-            JAVA_LONG,
-            JAVA_INT,
-            ADDRESS,
-            JAVA_LONG,
-            JAVA_INT,
-            JAVA_LONG,
-            JAVA_INT);
   }
 
-  static MemorySegment constant(float value) {
+  private static MemorySegment constant(float value) {
     MemorySegment cell = Arena.global().allocate(JAVA_FLOAT);
     cell.set(JAVA_FLOAT, 0, value);
     return cell;
@@ -167,35 +149,5 @@ final class GpuCublas {
                     n,
                     COMPUTE_32F,
                     DEFAULT_TENSOR_OP));
-  }
-
-  /**
-   * Adds float32 elements: the target becomes alpha times the first plus beta times the second.
-   *
-   * @param target an address, which may be that of the first elements
-   * @param alpha the address of a float
-   * @param beta the address of a float
-   * @param count how many elements, a multiple of 1024
-   */
-  void add(
-      long target, MemorySegment alpha, long first, MemorySegment beta, long second, long count) {
-    int columns = 1024;
-    require(
-        () ->
-            (int)
-                geam.invokeExact(
-                    handle,
-                    0,
-                    0,
-                    columns,
-                    (int) (count / columns),
-                    alpha,
-                    first,
-                    columns,
-                    beta,
-                    second,
-                    columns,
-                    target,
-                    columns));
   }
 }

@@ -6,6 +6,7 @@ import dev.tutti.Device;
 import dev.tutti.GroupOptions;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
+import dev.tutti.Setting;
 import dev.tutti.Tensor;
 import dev.tutti.cuda.provider.CudaSession;
 import dev.tutti.cuda.settings.CudaSettings;
@@ -45,8 +46,6 @@ public final class GpuOverlap {
   private static final Duration LIMIT = Duration.ofMinutes(2);
 
   private final Path output;
-  private final String store;
-  private final GroupOptions groupOptions;
   private final String backend;
   private final ProcessGroup group;
   private final CudaDevice device;
@@ -63,11 +62,8 @@ public final class GpuOverlap {
   private final Tensor[] inputGradients;
   private long leastHeap;
 
-  private GpuOverlap(
-      String[] args, GroupOptions groupOptions, ProcessGroup group, CudaDevice device) {
+  private GpuOverlap(String[] args, ProcessGroup group, CudaDevice device) {
     this.output = Path.of(args[0]);
-    this.store = args[1];
-    this.groupOptions = groupOptions;
     this.backend = args[4];
     this.group = group;
     this.device = device;
@@ -103,7 +99,7 @@ public final class GpuOverlap {
             .withTimeout(LIMIT);
     try (CudaStream.Scope _ = device.poolStream().use();
         ProcessGroup group = ProcessGroup.init(options)) {
-      GpuOverlap all = new GpuOverlap(args, options, group, device);
+      GpuOverlap all = new GpuOverlap(args, group, device);
       for (String what : Arrays.asList(args).subList(9, args.length)) {
         all.measure(what);
       }
@@ -170,9 +166,6 @@ public final class GpuOverlap {
       case "overlap-bf16" -> reduced(what, options.withHook(Compression.bfloat16()), true);
       case "reductions" -> reduced(what, options, false);
       case "graph" -> graph(options);
-      case "copies" -> copied(what, options, false, true);
-      case "copies-reductions" -> copied(what, options, false, false);
-      case "copies-flags-by-copy" -> copied(what, options, true, true);
       default -> throw new IllegalArgumentException("nothing is named " + what);
     }
   }
@@ -210,17 +203,6 @@ public final class GpuOverlap {
       write(what, times, error);
       device.currentStream().await(LIMIT);
       group.store().barrier("done " + what, group.size(), LIMIT);
-    }
-  }
-
-  private void copied(String what, ReducerOptions options, boolean flagsByCopy, boolean computes)
-      throws Exception {
-    long most = Math.max(bucketBytes, 4L * size * size) + 4L * size * size;
-    GroupOptions onDevices =
-        groupOptions.withBackend("cuda").withInitMethod("file://" + store + "-" + what);
-    try (ProcessGroup devices = ProcessGroup.init(onDevices);
-        GpuCopies copies = new GpuCopies(device, devices, library, most, flagsByCopy)) {
-      reduced(what, options.withHook(copies).withAllocator(copies).withoutRebuild(), computes);
     }
   }
 
@@ -307,18 +289,25 @@ public final class GpuOverlap {
     return times;
   }
 
+  private static String setting(Setting<?> setting) {
+    return System.getenv().getOrDefault(setting.name(), "default");
+  }
+
   private void write(String what, double[] times, double error) throws Exception {
     if (group.rank() == 0) {
       String line =
           String.format(
               Locale.ROOT,
               "{\"peer\": \"tutti\", \"what\": \"%s\", \"backend\": \"%s\", \"lanes\": \"%s\","
+                  + " \"copies\": \"%s\", \"piece\": \"%s\","
                   + " \"ranks\": %d, \"gpus\": %d, \"layers\": %d, \"size\": %d, \"bucket_mib\":"
                   + " %d, \"ms\": %.3f, \"least_ms\": %.3f, \"most_ms\": %.3f, \"largest_error\":"
                   + " %.3g, \"heap_bytes\": %d}",
               what,
               backend,
-              System.getenv().getOrDefault(CudaSettings.LANES.name(), "default"),
+              setting(CudaSettings.LANES),
+              setting(CudaSettings.COPIES_BYTES),
+              setting(CudaSettings.COPIES_PIECE_BYTES),
               group.size(),
               Cuda.get().deviceCount(),
               layers,

@@ -15,6 +15,7 @@ import dev.tutti.cuda.memory.PinnedBlock;
 import java.lang.foreign.Arena;
 import java.lang.foreign.ValueLayout;
 import java.util.List;
+import java.util.function.UnaryOperator;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
@@ -42,6 +43,40 @@ class GpuPeersTest {
     assertThat(matrix.problem()).isEmpty();
     assertThat(matrix.count(0, 1)).isEqualTo(matrix.count(1, 0));
     assertThat(driver.devices().canAccessPeer(0, 1)).isTrue();
+  }
+
+  @Test
+  void copiesComputeWhatKernelsDo() throws Exception {
+    CopiesCases.sameAsByKernels(ranks(), 2, 1, 37, 5001, 300_001);
+    CopiesCases.sameAsByKernels(new CudaRanks(cuda), 2, 12_345_677);
+  }
+
+  @Test
+  void copiesAreReplayed() throws Exception {
+    CopiesCases.replaysReduceWhatIsThereThen(ranks());
+    CopiesCases.replaysReduceWhatIsThereThen(new CudaRanks(cuda));
+  }
+
+  @Test
+  void copiesWaitForALateRankAndNotForever() throws Exception {
+    CopiesCases.aLateRankIsWaitedFor(ranks());
+    CopiesCases.aMissingRankEndsTheWaits(ranks());
+    CopiesCases.aMissingRankEndsTheWaits(new CudaRanks(cuda));
+  }
+
+  @Test
+  void modelsAreTrainedByCopies() throws Exception {
+    DeviceModels models =
+        new DeviceModels(
+            ranks().besideHost().with("TUTTI_X_CUDA_COPIES_BYTES", "1"), UnaryOperator.identity());
+    for (int i = 0; i < 40; i++) {
+      models.train(720_000 + i, 30_000);
+    }
+  }
+
+  /** Ranks whose copies go in small pieces. */
+  private CudaRanks ranks() {
+    return new CudaRanks(cuda).with("TUTTI_X_CUDA_COPIES_PIECE_BYTES", "64K");
   }
 
   @Test

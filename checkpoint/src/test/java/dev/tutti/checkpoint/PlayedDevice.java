@@ -8,6 +8,7 @@ import dev.tutti.spi.DeviceTensors;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.time.Duration;
 import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
@@ -49,6 +50,11 @@ public final class PlayedDevice implements DeviceTensors {
 
     @Override
     public void keep(Tensor tensor) {}
+
+    @Override
+    public void await(Duration timeout) {
+      work.forEach(CompletableFuture::join);
+    }
 
     @Override
     public boolean isCapturing() {

@@ -1,5 +1,6 @@
 package dev.tutti.gradients;
 
+import dev.tutti.CallOptions;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import java.util.ArrayList;
@@ -10,6 +11,8 @@ import org.jspecify.annotations.Nullable;
 
 /** A bucket and its memory. */
 final class Bucket implements GradientBucket {
+  private static final CallOptions BESIDE_BACKWARD = CallOptions.DEFAULT.withComputationBeside();
+
   private final int index;
   private final boolean last;
   private final List<Integer> parameters;
@@ -17,6 +20,7 @@ final class Bucket implements GradientBucket {
   private final BucketAllocator allocator;
   private final MarkedStreams streams;
   private final List<Tensor> gradients;
+  private final CallOptions callOptions;
   private final IdentityHashMap<GradientHook, Object> states = new IdentityHashMap<>();
   private ReduceOp mean = ReduceOp.AVG;
   private long step;
@@ -28,13 +32,15 @@ final class Bucket implements GradientBucket {
       Tensor tensor,
       ParameterList list,
       BucketAllocator allocator,
-      @Nullable Lane lane) {
+      @Nullable Lane lane,
+      boolean isBesideBackward) {
     this.index = index;
     this.last = last;
     this.parameters = parameters;
     this.tensor = tensor;
     this.allocator = allocator;
     this.streams = new MarkedStreams(lane);
+    this.callOptions = isBesideBackward ? BESIDE_BACKWARD : CallOptions.DEFAULT;
     if (lane != null) {
       lane.keep(tensor);
     }
@@ -92,6 +98,11 @@ final class Bucket implements GradientBucket {
   @Override
   public ReduceOp mean() {
     return mean;
+  }
+
+  @Override
+  public CallOptions callOptions() {
+    return callOptions;
   }
 
   @Override

@@ -2,6 +2,8 @@ package dev.tutti.gradients;
 
 import dev.tutti.DType;
 import dev.tutti.Device;
+import dev.tutti.ProcessGroup;
+import dev.tutti.SymmetricMemory;
 import dev.tutti.Tensor;
 import dev.tutti.spi.DeviceTensors;
 import java.lang.foreign.Arena;
@@ -30,6 +32,20 @@ public interface BucketAllocator {
    * @param numel the number of elements
    */
   Tensor allocate(Arena arena, Device device, DType dtype, long numel);
+
+  /**
+   * Allocates memory for all buckets on a device, to which all ranks can write, so that they can
+   * reduce buckets while the device computes; empty, as by default, if each bucket is to be
+   * allocated by itself. All ranks call this together, and must return alike.
+   *
+   * @param group the reducer's group
+   * @param device the device of some parameters
+   * @param byteSize the number of bytes
+   */
+  default Optional<SymmetricMemory> allocateShared(
+      ProcessGroup group, Device device, long byteSize) {
+    return Optional.empty();
+  }
 
   /**
    * Sets all elements to zero.

@@ -1,5 +1,6 @@
 package dev.tutti.gradients;
 
+import dev.tutti.CallOptions;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import java.util.List;
@@ -39,6 +40,14 @@ public interface GradientBucket {
    * number of ranks that still have inputs, if the options say so.
    */
   ReduceOp mean();
+
+  /**
+   * Returns the options of a hook's all-reduce of {@link #tensor()}: whether the device computes
+   * beside it, as it does while the backward pass continues.
+   */
+  default CallOptions callOptions() {
+    return CallOptions.DEFAULT;
+  }
 
   /** Returns the number of the step, starting at 1. */
   long step();

@@ -1,7 +1,9 @@
 package dev.tutti.gradients;
 
+import dev.tutti.CallOptions;
 import dev.tutti.ProcessGroup;
 import dev.tutti.Tensor;
+import dev.tutti.Work;
 import java.util.List;
 
 /**
@@ -16,7 +18,15 @@ import java.util.List;
 @FunctionalInterface
 public interface GradientHook {
   /** A hook that takes the mean over all ranks with one all-reduce, without a copy. */
-  GradientHook ALL_REDUCE = (bucket, group) -> group.allReduce(bucket.tensor(), bucket.mean());
+  GradientHook ALL_REDUCE =
+      (bucket, group) -> {
+        CallOptions options = bucket.callOptions();
+        if (options.isBesideComputation()) {
+          Work _ = group.allReduce(bucket.tensor(), bucket.mean(), options);
+        } else {
+          group.allReduce(bucket.tensor(), bucket.mean());
+        }
+      };
 
   /**
    * Replaces the bucket's content with its mean over all ranks.

@@ -3,8 +3,11 @@ package dev.tutti.gradients;
 import dev.tutti.Codec;
 import dev.tutti.Device;
 import dev.tutti.ProcessGroup;
+import dev.tutti.TuttiException;
 import dev.tutti.spi.DeviceTensors;
+import java.lang.System.Logger.Level;
 import java.lang.foreign.Arena;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
@@ -24,11 +27,15 @@ final class Lanes implements AutoCloseable {
       ProcessHandle.current().pid() + "/" + Arena.global().allocate(1).address();
 
   private static final String SEPARATOR = "\n";
+  private static final System.Logger LOG = System.getLogger(Lanes.class.getName());
+  private static final Duration PATIENCE = Duration.ofSeconds(5);
 
   private final Lane[] lanes;
+  private final boolean overlap;
 
-  private Lanes(List<Lane> lanes) {
+  private Lanes(List<Lane> lanes, boolean overlap) {
     this.lanes = lanes.toArray(Lane[]::new);
+    this.overlap = overlap;
   }
 
   /**
@@ -42,7 +49,7 @@ final class Lanes implements AutoCloseable {
             .distinct()
             .toList();
     if (devices.isEmpty() || shareDevices(group, devices) || !options.overlap()) {
-      return new Lanes(List.of());
+      return new Lanes(List.of(), false);
     }
     List<Lane> taken = new ArrayList<>();
     try {
@@ -53,7 +60,7 @@ final class Lanes implements AutoCloseable {
             .flatMap(each -> lane(device, each))
             .ifPresent(taken::add);
       }
-      return new Lanes(taken);
+      return new Lanes(taken, true);
     } catch (RuntimeException | Error e) {
       taken.forEach(Lane::close);
       throw e;
@@ -79,6 +86,14 @@ final class Lanes implements AutoCloseable {
       }
     }
     return shared;
+  }
+
+  /**
+   * Returns whether buckets on devices are to be reduced beside the backward pass, the same on all
+   * ranks; a rank whose device has no stream left reduces them in the caller's.
+   */
+  boolean areBesideBackward() {
+    return overlap;
   }
 
   /** Returns the lane of a device, or null if its buckets are reduced in the caller's stream. */
@@ -112,6 +127,23 @@ final class Lanes implements AutoCloseable {
   void beforeCurrent() {
     for (Lane lane : lanes) {
       lane.beforeCurrent();
+    }
+  }
+
+  /**
+   * Waits a few seconds for the reducer and the calling thread's current streams; returns false if
+   * they are not done then.
+   */
+  boolean awaitCurrent() {
+    try {
+      for (Lane lane : lanes) {
+        lane.beforeCurrent();
+        lane.current().await(PATIENCE);
+      }
+      return true;
+    } catch (TuttiException | IllegalStateException e) {
+      LOG.log(Level.WARNING, "the memory of buckets stays until the group is closed", e);
+      return false;
     }
   }
 

@@ -36,6 +36,11 @@ final class ParameterList {
     }
   }
 
+  /** Returns the number of elements of some parameters. */
+  long numel(List<Integer> indices) {
+    return indices.stream().mapToLong(index -> get(index).numel()).sum();
+  }
+
   int count() {
     return tensors.size();
   }

@@ -75,7 +75,7 @@ final class StepSequence {
   }
 
   private BucketMemory allocate(List<Integer> order) {
-    return new BucketMemory(plan(order), parameters, options.allocator(), lanes);
+    return new BucketMemory(group, plan(order), parameters, options.allocator(), lanes);
   }
 
   private List<List<Integer>> plan(List<Integer> order) {

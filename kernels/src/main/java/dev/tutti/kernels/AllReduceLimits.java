@@ -29,7 +29,9 @@ public record AllReduceLimits(long oneShotBytes, long twoShotBytes) {
     /**
      * Sends chunks through slots; in symmetric memory, results go directly to their destination.
      */
-    CHUNKS
+    CHUNKS,
+    /** Moves parts by copy engines, beside computation; see {@link Kernels#addParts}. */
+    COPIES
   }
 
   /**
@@ -113,6 +115,7 @@ public record AllReduceLimits(long oneShotBytes, long twoShotBytes) {
       case ONE_SHOT -> bytes <= capacity(dtype, op, layout);
       case TWO_SHOT -> partBytes(bytes, layout) <= capacity(dtype, op, layout);
       case CHUNKS -> true;
+      case COPIES -> Kernels.addsParts(dtype, op);
     };
   }
 

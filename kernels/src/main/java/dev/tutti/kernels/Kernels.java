@@ -85,6 +85,14 @@ public final class Kernels {
               DType.FLOAT16, unequalTwoShot("f16"),
               DType.BFLOAT16, unequalTwoShot("bf16")));
 
+  private static final Map<DType, Kernel> ADD_PARTS =
+      new EnumMap<>(
+          Map.of(
+              DType.FLOAT32, addParts("f32"),
+              DType.FLOAT64, addParts("f64"),
+              DType.FLOAT16, addParts("f16"),
+              DType.BFLOAT16, addParts("bf16")));
+
   private record ReduceKernels(Family sums, Family others) {}
 
   private record Family(Kernel oneShot, Kernel twoShot, Kernel chunks, Kernel unequalChunks) {}
@@ -135,6 +143,14 @@ public final class Kernels {
         REDUCE_PARAMETERS,
         MAX_THREADS,
         (bytes, layout) -> LaunchRules.twoShot(bytes, ChannelLayout.FULL_PAYLOAD, layout));
+  }
+
+  private static Kernel addParts(String label) {
+    return new Kernel(
+        "tutti_add_parts_" + label + "_sum",
+        List.of(new Parameter("call", ParameterType.REDUCE_CALL)),
+        LaunchRules.ADD_THREADS,
+        LaunchRules::addParts);
   }
 
   private static Family family(String suffix, int payload) {
@@ -250,6 +266,31 @@ public final class Kernels {
   }
 
   /**
+   * Returns whether {@link #addParts} exists for a reduction.
+   *
+   * @param dtype the element type
+   * @param op the operator
+   */
+  public static boolean addsParts(DType dtype, ReduceOp.Kind op) {
+    return ADD_PARTS.containsKey(dtype) && (op == ReduceOp.Kind.SUM || op == ReduceOp.Kind.AVG);
+  }
+
+  /**
+   * Returns the kernel that adds parts in this device's memory, which {@link ReduceCall#parts}
+   * specifies, or takes their mean, and waits for nothing.
+   *
+   * @param dtype the element type
+   * @throws IllegalArgumentException if there is no such kernel
+   */
+  public static Kernel addParts(DType dtype) {
+    Kernel kernel = ADD_PARTS.get(dtype);
+    if (kernel == null) {
+      throw new IllegalArgumentException("no kernel adds parts of " + dtype.label());
+    }
+    return kernel;
+  }
+
+  /**
    * Returns whether the kernels can reduce a type.
    *
    * @param dtype the element type
@@ -273,6 +314,7 @@ public final class Kernels {
       }
     }
     all.addAll(UNEQUAL_TWO_SHOT.values());
+    all.addAll(ADD_PARTS.values());
     return List.copyOf(all);
   }
 

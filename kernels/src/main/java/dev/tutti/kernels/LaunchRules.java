@@ -6,6 +6,9 @@ final class LaunchRules {
   private static final int PACKETS_OF_LANE = 128; // kPacketsPerLane of exchange.cuh
   // Two such blocks fit on a multiprocessor, so two groups can run at once.
   private static final int FULL_THREADS = 256;
+  static final int ADD_THREADS = 256; // kAddThreads of add_parts.cuh
+  private static final int ADD_BYTES = 2 * 16; // of a thread: kAddUnroll vectors
+  private static final int MOST_BLOCKS = 1 << 16;
 
   private LaunchRules() {}
 
@@ -39,6 +42,12 @@ final class LaunchRules {
     long packets = Math.ceilDiv(bytes, ChannelLayout.MESSAGE_PAYLOAD);
     int block = bytes <= 16 << 10 ? 128 : bytes <= 256 << 10 ? 256 : Launch.MAX_THREADS;
     return Launch.of(grid(packets, PACKETS_OF_LANE, layout), block);
+  }
+
+  /** Uses as many short blocks as there is work, since none of them waits. */
+  static Launch addParts(long bytes, ChannelLayout layout) {
+    long blocks = Math.ceilDiv(bytes, (long) ADD_BYTES * ADD_THREADS);
+    return Launch.of(Math.clamp(blocks, 1, MOST_BLOCKS), ADD_THREADS);
   }
 
   private static int grid(long units, int perBlock, ChannelLayout layout) {

@@ -109,6 +109,29 @@ public final class ReduceCall {
         data, data, bytes, roundUp((bytes + ranks - 1) / ranks), source, allOf(ranks) & ~source);
   }
 
+  /**
+   * Sets an addition of parts, which runs on {@link Kernels#addParts}; {@link #part} then says
+   * where they are.
+   *
+   * @param out the device address of the result, a multiple of 16; may equal that of one part
+   * @param bytes the size of a part in bytes
+   * @param ranks the number of parts
+   */
+  public ReduceCall parts(long out, long bytes, int ranks) {
+    return set(0, out, bytes, bytes, allOf(ranks), 0);
+  }
+
+  /**
+   * Sets where a part is.
+   *
+   * @param rank the rank whose part it is; parts are added in the order of ranks
+   * @param address its device address, a multiple of 16
+   */
+  public ReduceCall part(int rank, long address) {
+    memory.set(ValueLayout.JAVA_LONG, SHARED_OFFSET + 8L * rank, address);
+    return this;
+  }
+
   private ReduceCall set(long in, long out, long bytes, long partBytes, int sources, int targets) {
     memory.set(ValueLayout.JAVA_LONG, 0, in);
     memory.set(ValueLayout.JAVA_LONG, 8, out);

@@ -16,6 +16,7 @@ import dev.tutti.kernels.Kernels;
 import dev.tutti.kernels.Launch;
 import dev.tutti.spi.Operation;
 import dev.tutti.spi.PeerLostException;
+import java.util.Optional;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
 import java.util.stream.LongStream;
@@ -38,6 +39,7 @@ public final class CollectiveLauncher {
   private static final String ONE_SHOT = "cuda/one-shot";
   private static final String TWO_SHOT = "cuda/two-shot";
   private static final String CHUNKS = "cuda/chunks";
+  private static final String COPIES = "cuda/copies";
 
   private final CudaDevice device;
   private final KernelChannel channel;
@@ -48,6 +50,8 @@ public final class CollectiveLauncher {
   private final long packetLimit;
   private final ChannelEvents events;
   private final GraphReplayMonitor replays;
+  private final CopiedAllReduce copies;
+  private final CopiesRule copiesRule;
   private CudaStream lastStream;
   private @Nullable CudaEvent lastEvent;
   private CudaStream stream;
@@ -68,6 +72,8 @@ public final class CollectiveLauncher {
    * @param rank this rank's number
    * @param neighbor another rank in this process and on this device, or -1
    * @param replays notified of collectives that are captured into graphs
+   * @param copies the all-reduce by copy engines
+   * @param copiesRule when it is used
    */
   CollectiveLauncher(
       CudaDevice device,
@@ -76,7 +82,9 @@ public final class CollectiveLauncher {
       CudaSymmetricMemories symmetric,
       int rank,
       int neighbor,
-      GraphReplayMonitor replays) {
+      GraphReplayMonitor replays,
+      CopiedAllReduce copies,
+      CopiesRule copiesRule) {
     this.device = device;
     this.channel = channel;
     this.limits = limits;
@@ -84,6 +92,8 @@ public final class CollectiveLauncher {
     this.rank = rank;
     this.neighbor = neighbor;
     this.replays = replays;
+    this.copies = copies;
+    this.copiesRule = copiesRule;
     this.size = channel.layout.ranks();
     this.stream = device.defaultStream();
     this.lastStream = stream;
@@ -224,6 +234,7 @@ public final class CollectiveLauncher {
       case "one-shot" -> Algorithm.ONE_SHOT;
       case "two-shot" -> Algorithm.TWO_SHOT;
       case "chunks" -> Algorithm.CHUNKS;
+      case "copies" -> Algorithm.COPIES;
       default -> throw new IllegalArgumentException("no algorithm '" + asked + "'");
     };
   }
@@ -233,13 +244,23 @@ public final class CollectiveLauncher {
       case ONE_SHOT -> ONE_SHOT;
       case TWO_SHOT -> TWO_SHOT;
       case CHUNKS -> CHUNKS;
+      case COPIES -> COPIES;
     };
   }
 
-  /** Returns whether an algorithm can reduce a tensor. */
-  boolean fits(Algorithm algorithm, Tensor tensor, ReduceOp reduceOp) {
-    return AllReduceLimits.fits(
-        algorithm, tensor.byteSize(), tensor.dtype(), reduceOp.kind(), channel.layout);
+  /** Returns why an algorithm cannot reduce a tensor, the same on all ranks; or empty. */
+  Optional<String> reasonAgainst(Algorithm algorithm, Tensor tensor, ReduceOp reduceOp) {
+    if (algorithm == Algorithm.COPIES && copiesRule.shareInProcess()) {
+      return Optional.of("ranks of one process share a device");
+    }
+    if (AllReduceLimits.fits(
+        algorithm, tensor.byteSize(), tensor.dtype(), reduceOp.kind(), channel.layout)) {
+      return Optional.empty();
+    }
+    return Optional.of(
+        algorithm == Algorithm.COPIES
+            ? "it computes sums and means of real numbers only"
+            : tensor.byteSize() + " bytes do not fit into its packets");
   }
 
   void allReduce(Operation op, Tensor tensor, ReduceOp reduceOp) {
@@ -248,15 +269,21 @@ public final class CollectiveLauncher {
     long address = tensor.segment().address();
     String asked = op.call().algorithm();
     Algorithm algorithm =
-        asked == null
-            ? limits.choose(bytes, tensor.dtype(), reduceOp.kind(), layout)
-            : algorithm(asked);
+        asked != null
+            ? algorithm(asked)
+            : isCopied(op, tensor, reduceOp)
+                ? Algorithm.COPIES
+                : limits.choose(bytes, tensor.dtype(), reduceOp.kind(), layout);
+    if (algorithm == Algorithm.COPIES) {
+      copy(op, tensor, reduceOp);
+      return;
+    }
     op.took(path(algorithm));
     Kernel kernel =
         switch (algorithm) {
           case ONE_SHOT -> Kernels.oneShot(tensor.dtype(), reduceOp.kind());
           case TWO_SHOT -> Kernels.twoShot(tensor.dtype(), reduceOp.kind());
-          case CHUNKS -> Kernels.chunks(tensor.dtype(), reduceOp.kind());
+          default -> Kernels.chunks(tensor.dtype(), reduceOp.kind());
         };
     begin(op);
     channel.reduce.allReduce(address, address, bytes, size);
@@ -264,6 +291,32 @@ public final class CollectiveLauncher {
       shareResult(address, bytes);
     }
     launchReduce(op, kernel, bytes, reduceOp);
+  }
+
+  /** Returns whether copies are the fastest way here, the same on all ranks. */
+  private boolean isCopied(Operation op, Tensor tensor, ReduceOp reduceOp) {
+    long address = tensor.segment().address();
+    long bytes = tensor.byteSize();
+    return op.call().isBesideComputation()
+        && bytes >= copiesRule.leastBytes()
+        && Kernels.addsParts(tensor.dtype(), reduceOp.kind())
+        && copies.isInPlace(address, bytes)
+        && copies.isReady(op, true);
+  }
+
+  private void copy(Operation op, Tensor tensor, ReduceOp reduceOp) {
+    long address = tensor.segment().address();
+    long bytes = tensor.byteSize();
+    begin(op);
+    if (!copies.isReady(op, copies.isInPlace(address, bytes))) {
+      throw new UnsupportedOperationException(
+          ("%s on rank %s: there is no memory for copies; reduce once by them before a stream is"
+                  + " captured, or make room on the devices")
+              .formatted(op.type().label(), rank));
+    }
+    op.took(COPIES);
+    copies.launch(address, bytes, tensor.dtype(), reduceOp, stream);
+    end(op);
   }
 
   /** Lets peers write the result directly to its destination, if that lies in symmetric memory. */

@@ -93,9 +93,7 @@ public final class CudaBackend implements Backend {
   @Override
   public Optional<String> reasonAgainst(String algorithm, Tensor tensor, ReduceOp reduceOp) {
     AllReduceLimits.Algorithm kernel = CollectiveLauncher.algorithm(algorithm);
-    return launcher == null || launcher.fits(kernel, tensor, reduceOp)
-        ? Optional.empty()
-        : Optional.of(tensor.byteSize() + " bytes do not fit into its packets");
+    return launcher == null ? Optional.empty() : launcher.reasonAgainst(kernel, tensor, reduceOp);
   }
 
   @Override

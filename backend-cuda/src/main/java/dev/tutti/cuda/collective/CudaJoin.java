@@ -117,12 +117,16 @@ public final class CudaJoin {
    */
   private String choices() {
     AllReduceLimits limits = CudaSettings.limits(settings, context.size(), PeerLinks.SWITCH);
-    return "%s=%s %s=%s"
+    return "%s=%s %s=%s %s=%s %s=%s"
         .formatted(
             CudaSettings.ONE_SHOT_BYTES.name(),
             limits.oneShotBytes(),
             CudaSettings.TWO_SHOT_BYTES.name(),
-            limits.twoShotBytes());
+            limits.twoShotBytes(),
+            CudaSettings.COPIES_BYTES.name(),
+            settings.get(CudaSettings.COPIES_BYTES),
+            CudaSettings.COPIES_PIECE_BYTES.name(),
+            settings.get(CudaSettings.COPIES_PIECE_BYTES));
   }
 
   private Prepared prepare(List<PeerInfo> ranks) {

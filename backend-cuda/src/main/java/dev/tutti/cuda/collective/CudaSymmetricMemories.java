@@ -4,7 +4,6 @@ import static dev.tutti.cuda.driver.DeviceAttribute.MULTICAST;
 
 import dev.tutti.BackendException;
 import dev.tutti.Settings;
-import dev.tutti.SymmetricMemory;
 import dev.tutti.cuda.CudaDevice;
 import dev.tutti.cuda.access.Parts;
 import dev.tutti.cuda.settings.CudaSettings;
@@ -47,7 +46,7 @@ final class CudaSymmetricMemories implements AutoCloseable {
    * @param byteSize the number of bytes on each rank, at least 1
    * @throws BackendException on all ranks, if any of them cannot allocate
    */
-  SymmetricMemory allocate(Operation op, long byteSize) {
+  CudaSymmetricMemory allocate(Operation op, long byteSize) {
     int size = peers.exchange().size();
     long words = SymmetricPlan.wordBytes(size);
     long pad = (words + PAD_ALIGNMENT - 1) / PAD_ALIGNMENT * PAD_ALIGNMENT;

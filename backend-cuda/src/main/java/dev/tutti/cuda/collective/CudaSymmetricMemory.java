@@ -96,8 +96,18 @@ final class CudaSymmetricMemory implements SymmetricMemory {
 
   /** Returns whether this rank's buffer contains an area. */
   boolean holds(long address, long bytes) {
-    long offset = address - memory.address(plan.rank()) - plan.padBytes();
+    long offset = offset(address);
     return offset >= 0 && bytes <= plan.bufferBytes() && offset <= plan.bufferBytes() - bytes;
+  }
+
+  /** Returns the address by which this rank addresses an offset of a rank's buffer. */
+  long address(int rank, long byteOffset) {
+    return memory.address(rank) + plan.padBytes() + byteOffset;
+  }
+
+  /** Returns the offset of an address in this rank's buffer. */
+  long offset(long address) {
+    return address - memory.address(plan.rank()) - plan.padBytes();
   }
 
   /** Returns the address by which a rank addresses the given address of this rank's buffer. */

@@ -35,6 +35,7 @@ public final class CudaWorld implements AutoCloseable {
   private final @Nullable KernelChannel all;
   private final @Nullable CollectiveLauncher collectives;
   private final @Nullable GraphReplayMonitor replays;
+  private final @Nullable CopiedAllReduce copies;
   private final @Nullable MessageMatcher messages;
   private final List<MessageLauncher> messageLanes = new ArrayList<>();
   private final List<KernelChannel> channels = new ArrayList<>();
@@ -60,6 +61,7 @@ public final class CudaWorld implements AutoCloseable {
       all = null;
       collectives = null;
       replays = null;
+      copies = null;
       return;
     }
     try {
@@ -81,8 +83,26 @@ public final class CudaWorld implements AutoCloseable {
             () -> HardwareQueues.ofNeighbors(context.rank(), neighbor, context.device()));
       }
       replays = new GraphReplayMonitor(all.control, rank, context.onFailure());
+      copies =
+          new CopiedAllReduce(
+              time,
+              device,
+              kernels,
+              symmetric,
+              wide,
+              rank,
+              CudaSettings.bytes(context.settings(), CudaSettings.COPIES_PIECE_BYTES, 0));
       collectives =
-          new CollectiveLauncher(device, all, plan.limits(), symmetric, rank, neighbor, replays);
+          new CollectiveLauncher(
+              device,
+              all,
+              plan.limits(),
+              symmetric,
+              rank,
+              neighbor,
+              replays,
+              copies,
+              CopiesRule.of(context.settings(), peers.ranks()));
       @Nullable MessageLauncher[] sends = new @Nullable MessageLauncher[size];
       @Nullable MessageLauncher[] receives = new @Nullable MessageLauncher[size];
       for (int peer = 0; peer < size; peer++) {
@@ -162,6 +182,13 @@ public final class CudaWorld implements AutoCloseable {
   }
 
   void abort(Throwable cause) {
+    if (copies != null) {
+      copies.abort();
+    }
+    abortKernels(cause);
+  }
+
+  private void abortKernels(Throwable cause) {
     if (all != null) {
       all.control.abort();
     }
@@ -188,23 +215,28 @@ public final class CudaWorld implements AutoCloseable {
     if (replays != null) {
       replays.close();
     }
-    abort(new IllegalStateException("the group is closed"));
+    abortKernels(new IllegalStateException("the group is closed"));
     channel.close();
-    if (memory == null || all == null || collectives == null) {
+    if (memory == null || all == null || collectives == null || copies == null) {
       symmetric.close();
       streams.forEach(Parts.of(device)::giveStream);
       return;
     }
     long allUntil = time.nanoTime() + CLOSE_NANOS;
     long until = System.nanoTime() + CLOSE_NANOS;
+    boolean isReplayed = replays != null && replays.hasRecorded();
+    if (isReplayed || !collectives.awaitIdle(until - CLOSE_NANOS)) {
+      copies.abort();
+    }
     boolean idle = collectives.awaitIdle(until);
     for (MessageLauncher each : messageLanes) {
       idle &= each.awaitIdle(until);
     }
-    if (idle && replays != null && replays.hasRecorded()) {
+    if (idle && isReplayed) {
       // Nothing else records a replay.
       idle = Parts.of(device).owner().awaitAll(time, allUntil);
     }
+    idle = idle && copies.close(allUntil);
     if (!idle) {
       LOG.log(
           Level.WARNING, "rank {0}: kernels are still running; their memory is not freed", rank);

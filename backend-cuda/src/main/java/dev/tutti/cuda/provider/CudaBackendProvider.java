@@ -39,7 +39,7 @@ public final class CudaBackendProvider extends DeviceProvider {
               Feature.TAGS,
               Feature.SYMMETRIC_MEMORY)
           .toBuilder()
-          .algorithms(List.of("one-shot", "two-shot", "chunks"))
+          .algorithms(List.of("one-shot", "two-shot", "chunks", "copies"))
           .build();
 
   /** Creates the provider; {@link java.util.ServiceLoader} calls this. Loads nothing. */

@@ -63,6 +63,20 @@ public final class CudaSettings {
           "maximum bytes of a two-shot all-reduce, the same on all ranks; if not set, a default"
               + " from measurements, an eighth of it without NVLink");
 
+  public static final Setting<String> COPIES_BYTES =
+      Setting.text(
+          "TUTTI_X_CUDA_COPIES_BYTES",
+          "8M",
+          "minimum bytes of an all-reduce by copy engines beside computation, the same on all"
+              + " ranks; with PCIe, and where ranks share a device, there is none");
+
+  public static final Setting<String> COPIES_PIECE_BYTES =
+      Setting.text(
+          "TUTTI_X_CUDA_COPIES_PIECE_BYTES",
+          "32M",
+          "bytes of a tensor that copy engines move at a time, the same on all ranks; a group that"
+              + " uses them takes twice as much memory on each device");
+
   /** A setting of the backend {@code nccl}, which lists it. */
   public static final Setting<Boolean> NCCL_LAZY =
       Setting.flag(
@@ -81,7 +95,9 @@ public final class CudaSettings {
           LANES,
           CHUNK_BYTES,
           ONE_SHOT_BYTES,
-          TWO_SHOT_BYTES);
+          TWO_SHOT_BYTES,
+          COPIES_BYTES,
+          COPIES_PIECE_BYTES);
 
   private CudaSettings() {}
 

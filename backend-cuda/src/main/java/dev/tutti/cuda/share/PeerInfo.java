@@ -144,6 +144,12 @@ public record PeerInfo(
     }
   }
 
+  /** Returns whether two ranks of one process use one device. */
+  public static boolean shareInProcess(List<PeerInfo> all) {
+    return all.stream().map(each -> each.process + SEPARATOR + each.pciBusId).distinct().count()
+        < all.size();
+  }
+
   /** Returns the kind of connection between the slowest pair of devices; the same on all ranks. */
   public static PeerLinks slowestLinks(List<PeerInfo> all) {
     return LinkMatrix.read(

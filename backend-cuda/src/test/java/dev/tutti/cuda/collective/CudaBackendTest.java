@@ -170,7 +170,7 @@ class CudaBackendTest {
 
   @Test
   void theCallerChoosesTheAlgorithm() throws Exception {
-    String[] asked = {"chunks", "two-shot", "one-shot"};
+    String[] asked = {"chunks", "copies", "two-shot", "one-shot"};
     new CudaRanks(cuda)
         .run(
             2,
@@ -181,17 +181,19 @@ class CudaBackendTest {
                     .allReduce(tensor, ReduceOp.SUM, CallOptions.DEFAULT.withAlgorithm(algorithm))
                     .await();
               }
-              assertThat(device.tensors().toHost(tensor).toFloatArray()).containsExactly(8, 16);
+              assertThat(device.tensors().toHost(tensor).toFloatArray()).containsExactly(16, 32);
               group.barrier();
               assertThat(group.diagnostics().usageByPath())
                   .containsExactly(
                       entry("cuda/barrier", 1L),
                       entry("cuda/chunks", 1L),
+                      entry("cuda/copies", 1L),
                       entry("cuda/one-shot", 1L),
                       entry("cuda/two-shot", 1L));
               Tensor large = device.tensors().allocate(DType.FLOAT32, 4 << 20);
               refused(group, large, "one-shot", "16777216 bytes do not fit into");
-              refused(group, large, "ring", "its algorithms are chunks, one-shot, two-shot");
+              refused(
+                  group, large, "ring", "its algorithms are chunks, copies, one-shot, two-shot");
               sum(group, tensor).await();
               assertThat(group.diagnostics().usageByPath()).containsEntry("cuda/one-shot", 2L);
             });

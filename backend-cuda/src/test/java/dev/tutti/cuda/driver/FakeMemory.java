@@ -44,6 +44,7 @@ public final class FakeMemory implements MemoryCalls {
     private final Set<Integer> devices = new HashSet<>();
     private final boolean reserved;
     private boolean freed;
+    private long home;
 
     Range(PointerInfo.MemoryKind kind, int device, long bytes) {
       this(kind, device, Arena.ofAuto().allocate(bytes, ALIGNMENT), false);
@@ -55,6 +56,7 @@ public final class FakeMemory implements MemoryCalls {
       this.device = device;
       this.bytes = memory.byteSize();
       this.memory = memory;
+      this.home = memory.address();
     }
   }
 
@@ -231,6 +233,19 @@ public final class FakeMemory implements MemoryCalls {
       locked -= range.bytes;
       freed(address, range);
     }
+  }
+
+  /** Maps memory at reserved addresses, whose bytes may also have other addresses. */
+  synchronized void mapped(long address, long home) {
+    range(address).home = home;
+  }
+
+  /** Returns the one number of a byte that may have several addresses. */
+  synchronized long home(long address) {
+    Map.Entry<Long, Range> entry = ranges.floorEntry(address);
+    return entry == null || address >= entry.getKey() + entry.getValue().bytes
+        ? address
+        : entry.getValue().home + address - entry.getKey();
   }
 
   /** Returns whether an address is in device memory. */

@@ -61,6 +61,9 @@ final class FakeStream implements AutoCloseable {
           reach(mark);
         } else {
           task.run();
+          if (task instanceof Wait wait) {
+            learn(wait.point.clock);
+          }
           pending.decrementAndGet();
         }
       }
@@ -71,6 +74,7 @@ final class FakeStream implements AutoCloseable {
 
   /** Ends the step with its mark: whoever sees the last point reached finds the stream idle. */
   private synchronized void reach(Mark mark) {
+    mark.point.clock = clock;
     mark.run();
     pending.decrementAndGet();
   }
@@ -88,12 +92,21 @@ final class FakeStream implements AutoCloseable {
     if (current != null) {
       current.add(this, task);
     } else if (races.isEnabled()) {
-      clock = clock.join(races.host()).tick(number);
-      Races.Stamp stamp = new Races.Stamp(this, clock);
-      add(() -> races.run(stamp, task));
+      Clock issued = races.host();
+      add(() -> races.run(begin(issued), task));
     } else {
       add(task);
     }
+  }
+
+  private synchronized Races.Stamp begin(Clock issued) {
+    clock = clock.join(issued).tick(number);
+    return new Races.Stamp(this, clock);
+  }
+
+  /** Orders later steps after what a clock says. */
+  synchronized void learn(Clock earlier) {
+    clock = clock.join(earlier);
   }
 
   private void add(Task task) {
@@ -112,7 +125,6 @@ final class FakeStream implements AutoCloseable {
     if (current != null) {
       current.add(this, mark);
     } else {
-      point.clock = clock;
       add(mark);
     }
   }
@@ -124,14 +136,13 @@ final class FakeStream implements AutoCloseable {
     if (current != null) {
       current.add(this, wait);
     } else {
-      clock = clock.join(point.clock);
       add(wait);
     }
   }
 
-  /** Returns what comes before the next step. */
-  synchronized Clock clock() {
-    return clock;
+  /** Returns what the steps so far did, or null if they are not all done. */
+  synchronized @Nullable Clock idleClock() {
+    return isIdle() ? clock : null;
   }
 
   synchronized boolean isIdle() {

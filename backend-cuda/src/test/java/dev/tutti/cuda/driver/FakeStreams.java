@@ -87,13 +87,12 @@ final class FakeStreams implements StreamCalls {
       capture.spoil();
       throw FakeCudaDriver.error("cuStreamQuery", FakeCudaDriver.CAPTURE_UNSUPPORTED);
     }
-    Clock clock = known.clock();
-    boolean idle = known.isIdle();
-    if (idle) {
+    Clock clock = known.idleClock();
+    if (clock != null) {
       fake.races().saw(clock);
     }
     fake.carryOn();
-    return idle;
+    return clock != null;
   }
 
   @Override
@@ -104,9 +103,9 @@ final class FakeStreams implements StreamCalls {
 
   /** Waits as the real driver does, but not forever. */
   private void awaitIdle(String call, FakeStream stream) {
-    Clock clock = stream.clock();
     long deadline = System.nanoTime() + PATIENCE_NANOS;
-    while (!stream.isIdle()) {
+    Clock clock = stream.idleClock();
+    for (; clock == null; clock = stream.idleClock()) {
       if (System.nanoTime() - deadline > 0) {
         throw new AssertionError(call + " waits for a stream that nobody releases");
       }
@@ -177,7 +176,15 @@ final class FakeStreams implements StreamCalls {
   public void writeValue(long stream, long target, int value) {
     fake.enter("cuStreamWriteValue32", hex(stream));
     require("cuStreamWriteValue32", stream)
-        .enqueue(() -> WORD.setVolatile(at(target, Integer.BYTES), 0L, value));
+        .enqueue(
+            () -> {
+              if (fake.memory().isUsable(target, Integer.BYTES)) {
+                fake.races().release(target);
+                WORD.setVolatile(at(target, Integer.BYTES), 0L, value);
+              } else {
+                fake.fail(FakeCudaDriver.ILLEGAL_ADDRESS);
+              }
+            });
   }
 
   @Override
@@ -189,6 +196,7 @@ final class FakeStreams implements StreamCalls {
               while ((int) WORD.getVolatile(at(source, Integer.BYTES), 0L) - value < 0) {
                 Thread.sleep(0, 100_000);
               }
+              fake.races().acquire(source);
             });
   }
 

@@ -6,6 +6,7 @@ import java.nio.ByteBuffer;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.OptionalInt;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.stream.Stream;
 
 /**
@@ -13,6 +14,10 @@ import java.util.stream.Stream;
  */
 final class FakeVirtualMemory implements VirtualMemoryCalls {
   private static final long GRANULARITY = 2 << 20;
+
+  /** Numbers of bytes that are no addresses. */
+  private static final AtomicLong HOMES = new AtomicLong(1L << 60);
+
   private static final String PHYSICAL = "physical memory";
 
   private final FakeCudaDriver fake;
@@ -21,6 +26,7 @@ final class FakeVirtualMemory implements VirtualMemoryCalls {
 
   /** Memory that is released when its last handle and its last mapping are gone. */
   private static final class Physical {
+    private final long home;
     private final long bytes;
     private final int fd;
     private final OptionalInt owner;
@@ -33,6 +39,7 @@ final class FakeVirtualMemory implements VirtualMemoryCalls {
      * @param owner the device whose memory it takes; empty for memory of another process
      */
     Physical(long bytes, int fd, OptionalInt owner, int share) {
+      this.home = HOMES.getAndAdd(bytes);
       this.share = share;
       this.bytes = bytes;
       this.fd = fd;
@@ -55,6 +62,7 @@ final class FakeVirtualMemory implements VirtualMemoryCalls {
     memory.holders--;
     if (memory.holders == 0) {
       FakePages.close(memory.fd);
+      fake.races().forget(memory.home, memory.bytes);
       memory.owner.ifPresent(device -> fake.memory().giveBack(device, memory.bytes));
     }
   }
@@ -182,6 +190,7 @@ final class FakeVirtualMemory implements VirtualMemoryCalls {
     FakePages.map(address, bytes, memory.fd);
     memory.holders++;
     mapped.put(address, memory);
+    fake.memory().mapped(address, memory.home);
   }
 
   @Override
@@ -191,6 +200,7 @@ final class FakeVirtualMemory implements VirtualMemoryCalls {
     if (memory == null || memory.bytes != bytes) {
       throw FakeCudaDriver.error("cuMemUnmap", FakeCudaDriver.INVALID_VALUE);
     }
+    fake.races().unmapped(address, bytes);
     fake.memory().setUsable(address, false);
     FakePages.unmap(address, bytes);
     drop(memory);

@@ -3,6 +3,8 @@ package dev.tutti.cuda.driver;
 import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicReference;
 import org.jspecify.annotations.Nullable;
 
@@ -18,6 +20,7 @@ public final class Races {
   private final ThreadLocal<@Nullable Stamp> running = new ThreadLocal<>();
   private final List<Access> accesses = new ArrayList<>();
   private final List<String> found = new ArrayList<>();
+  private final Map<Long, Clock> released = new ConcurrentHashMap<>();
   private final AtomicReference<@Nullable Clock> seen = new AtomicReference<>();
   private volatile boolean enabled;
 
@@ -29,7 +32,18 @@ public final class Races {
     }
   }
 
-  private record Access(Stamp stamp, String what, boolean writes, long begin, long end) {
+  /**
+   * An access to memory.
+   *
+   * @param begin the number of the first byte, whatever its address
+   * @param address the address of the first byte
+   */
+  private record Access(
+      Stamp stamp, String what, boolean writes, long begin, long end, long address) {
+    boolean isThrough(long from, long bytes) {
+      return from < address + (end - begin) && address < from + bytes;
+    }
+
     boolean overlaps(Access other) {
       return begin < other.end && other.begin < end;
     }
@@ -106,6 +120,22 @@ public final class Races {
     }
   }
 
+  /** Records that the work that the calling thread runs is about to write a word, as a flag. */
+  void release(long word) {
+    Stamp stamp = running.get();
+    if (stamp != null) {
+      released.put(memory.home(word), stamp.clock);
+    }
+  }
+
+  /** Records that the work that the calling thread runs has seen a word as it was last written. */
+  void acquire(long word) {
+    Stamp stamp = running.get();
+    if (stamp != null) {
+      stamp.stream.learn(released.getOrDefault(memory.home(word), Clock.START));
+    }
+  }
+
   /** Records that the work that the calling thread runs reads memory. */
   public void read(String what, long address, long bytes) {
     access(what, address, bytes, false);
@@ -121,7 +151,8 @@ public final class Races {
     if (stamp == null || bytes == 0 || !memory.isOnDevice(address)) {
       return;
     }
-    Access now = new Access(stamp, what, writes, address, address + bytes);
+    long home = memory.home(address);
+    Access now = new Access(stamp, what, writes, home, home + bytes, address);
     synchronized (accesses) {
       for (Iterator<Access> all = accesses.iterator(); all.hasNext(); ) {
         Access before = all.next();
@@ -138,6 +169,24 @@ public final class Races {
         }
       }
       accesses.add(now);
+    }
+  }
+
+  /**
+   * Records that the calling thread unmaps addresses, through which nothing may access memory then.
+   */
+  void unmapped(long address, long bytes) {
+    if (!enabled) {
+      return;
+    }
+    Clock known = host();
+    synchronized (accesses) {
+      for (Access each : accesses) {
+        int number = each.stamp.stream.number;
+        if (each.isThrough(address, bytes) && known.at(number) < each.stamp.clock.at(number)) {
+          found.add(each + ", and nothing orders that and the end of its mapping");
+        }
+      }
     }
   }
 

@@ -120,6 +120,19 @@ final class Checks {
     throw missing(op, host, feature, feature.toString());
   }
 
+  /** Finds the backend for a type of device, and checks that it has a feature. */
+  BoundBackend backendWith(OpType op, Capabilities.Feature feature, String deviceType) {
+    given(op, "device type", deviceType);
+    BoundBackend backend = backends.get(deviceType);
+    if (backend == null) {
+      throw bad(op, "there is no backend for %s, only for %s", deviceType, backends.keySet());
+    }
+    if (!backend.capabilities().has(feature)) {
+      throw missing(op, backend, feature, feature.toString());
+    }
+    return backend;
+  }
+
   private UnsupportedOperationException missing(
       OpType op, BoundBackend backend, Capabilities.Feature feature, String what) {
     String reason = backend.missing().get(feature);

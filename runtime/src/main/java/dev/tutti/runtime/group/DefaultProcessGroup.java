@@ -372,8 +372,20 @@ final class DefaultProcessGroup implements ProcessGroup {
   @Override
   public SymmetricMemory allocateSymmetric(long byteSize) {
     OpType op = OpType.ALLOCATE_SYMMETRIC;
+    return allocateSymmetric(
+        byteSize, checks.backendWith(op, Capabilities.Feature.SYMMETRIC_MEMORY));
+  }
+
+  @Override
+  public SymmetricMemory allocateSymmetric(long byteSize, String deviceType) {
+    OpType op = OpType.ALLOCATE_SYMMETRIC;
+    return allocateSymmetric(
+        byteSize, checks.backendWith(op, Capabilities.Feature.SYMMETRIC_MEMORY, deviceType));
+  }
+
+  private SymmetricMemory allocateSymmetric(long byteSize, BoundBackend backend) {
+    OpType op = OpType.ALLOCATE_SYMMETRIC;
     checks.symmetricSize(op, byteSize);
-    BoundBackend backend = checks.backendWith(op, Capabilities.Feature.SYMMETRIC_MEMORY);
     SymmetricAllocation allocation = new SymmetricAllocation(backend.backend());
     try {
       runner.submit(

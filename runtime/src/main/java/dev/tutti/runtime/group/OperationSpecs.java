@@ -279,6 +279,7 @@ final class OperationSpecs {
       }
       call.algorithm(algorithm);
     }
+    call.besideComputation(options.isBesideComputation());
     return new OperationSpec(
         call,
         backend,
