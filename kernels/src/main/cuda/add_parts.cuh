@@ -40,9 +40,13 @@ __device__ __forceinline__ void addPartsOf(const ReduceCall& call, u32 ranks) {
   }
 }
 
-// Bit r of sources: shared[r] is where rank r's part is.
+// Bit r of sources: shared[r] is where rank r's part is. in: null, or a word of the host that counts the calls.
 template <class T>
 __device__ __forceinline__ void addParts(const ReduceCall& call) {
+  if (call.in != nullptr && blockIdx.x == 0 && threadIdx.x == 0) {
+    u32* const count = reinterpret_cast<u32*>(const_cast<char*>(call.in));
+    storeRelaxed(count, loadRelaxed(count) + 1);
+  }
   const u32 ranks = __popc(call.sources);
   if (ranks <= 4) {
     addPartsOf<T, 4>(call, ranks);

@@ -10,8 +10,6 @@ import dev.tutti.cuda.driver.GraphCalls;
 import dev.tutti.gradients.GradientReducer;
 import dev.tutti.gradients.ReducerOptions;
 import dev.tutti.gradients.ReducerOptions.Divisor;
-import dev.tutti.spi.ForwardingTime;
-import dev.tutti.spi.Time;
 import java.util.List;
 import java.util.stream.Stream;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -23,18 +21,6 @@ import org.junit.jupiter.params.provider.EnumSource;
  */
 class OverlapRacesTest {
   private static final List<Integer> LAST_FIRST = List.of(2, 1, 0);
-
-  /** A time without the thread that looks whether work is done, which would hide orders. */
-  private static final class Unwatched extends ForwardingTime {
-    Unwatched() {
-      super(Time.SYSTEM);
-    }
-
-    @Override
-    public Thread start(String name, Runnable body) {
-      return super.start(name, name.equals("tutti-wd") ? () -> {} : body);
-    }
-  }
 
   /** What a rank's device holds, and what its program does there. */
   static final class Rank {

@@ -27,19 +27,21 @@ import org.jspecify.annotations.Nullable;
 final class CopiedAllReduce {
   /*
    * A tensor is reduced in pieces, which alternate between two slots: while the parts of one piece
-   * are added, those of the next are copied. A slot has two flags for each peer in this rank's
-   * memory. PART says that the peer's part is there, and RESULT that the peer has added its part
-   * and copied the result here. A flag is 1 until this rank has waited for it, and then 0, so that
-   * a graph can be replayed. Each kind is the credit of the other: a rank raises PART again after
-   * it has seen the RESULT of all peers, which says that they have taken the last one, and RESULT
-   * again after it has seen the PART of all peers.
+   * are added, those of the next are copied. A peer raises flags in this rank's memory: that its
+   * part of the first piece is there, and, for each slot, that its result is. It copies its part of
+   * the next piece before its result, so that flag also says that the next part is there. A flag is
+   * 1 until this rank has waited for it, and then 0, so that a graph can be replayed. The flags are
+   * credits for each other: a peer raises one again only after it has seen a flag of this rank that
+   * this rank raised after it had waited for the last one.
    *
    * In place, a peer writes its result where this rank's part for it was; it has that part then.
    */
   private static final int SLOTS = 2;
-  private static final int KINDS = 2;
-  private static final int PART = 0;
-  private static final int RESULT = 1;
+
+  /** The kind of the flag for the first part; those below are for the results of slots. */
+  private static final int FIRST_PART = SLOTS;
+
+  private static final int KINDS = SLOTS + 1;
   private static final long ALIGNMENT = 16;
 
   private final Time time;
@@ -160,11 +162,10 @@ final class CopiedAllReduce {
   }
 
   private void allocateStaging(Operation op) {
-    long flags = (long) SLOTS * KINDS * size * Integer.BYTES;
+    long flags = (long) KINDS * size * Integer.BYTES;
     CudaSymmetricMemory memory = symmetric.allocate(op, SLOTS * pieceBytes + flags);
     FlagRelease release =
-        new FlagRelease(
-            time, device, memory.address(rank, SLOTS * pieceBytes), SLOTS * KINDS * size, rank);
+        new FlagRelease(time, device, memory.address(rank, SLOTS * pieceBytes), KINDS * size, rank);
     synchronized (this) {
       staging = new Staging(memory, Parts.of(device).takeStream(), release);
       if (aborted) {
@@ -177,8 +178,8 @@ final class CopiedAllReduce {
     return in.memory.address(owner, slot * pieceBytes + from * (pieceBytes / size));
   }
 
-  private long flag(Staging in, int owner, int slot, int kind, int from) {
-    long index = ((long) slot * KINDS + kind) * size + from;
+  private long flag(Staging in, int owner, int kind, int from) {
+    long index = (long) kind * size + from;
     return in.memory.address(owner, SLOTS * pieceBytes + index * Integer.BYTES);
   }
 
@@ -204,9 +205,13 @@ final class CopiedAllReduce {
       if (i < pieces) {
         long begin = i * pieceBytes;
         place(slot(i), own, address + begin, Math.min(pieceBytes, bytes - begin));
-        send(in, slot(i), stream);
+        enter(in, slot(i), i, stream);
+        send(in, slot(i), i == 0);
       }
       if (i > 0) {
+        if (i == 1) {
+          await(in, FIRST_PART, stream);
+        }
         add(in, slot(i - 1), kernel, op, stream);
       }
     }
@@ -237,22 +242,35 @@ final class CopiedAllReduce {
     return Parts.of(device).context().driver().streams();
   }
 
+  /** Orders a piece after the caller's work, and after the last piece in its slot. */
+  private void enter(Staging in, int slot, long index, CudaStream stream) {
+    Piece piece = slots[slot];
+    if (piece.outside != 0) {
+      if (index >= SLOTS) {
+        stream.waitFor(in.copies);
+      }
+      calls().copy(piece.at[rank], piece.outside, piece.bytes, stream.handle());
+    }
+    // In place, the second piece comes after the same work as the first.
+    if (piece.outside != 0 || index != 1) {
+      in.copies.waitFor(stream);
+    }
+  }
+
   /** Copies this rank's parts to their ranks. */
-  private void send(Staging in, int slot, CudaStream stream) {
+  private void send(Staging in, int slot, boolean isFirst) {
     StreamCalls calls = calls();
     Piece piece = slots[slot];
     long copies = in.copies.handle();
-    if (piece.outside != 0) {
-      calls.copy(piece.at[rank], piece.outside, piece.bytes, stream.handle());
-    }
-    in.copies.waitFor(stream);
     for (int i = 1; i < size; i++) {
       int to = (rank + i) % size;
       if (piece.length(to) > 0) {
         long from = piece.at[rank] + piece.begin(to);
         calls.copy(part(in, to, slot, rank), from, piece.length(to), copies);
       }
-      calls.writeValue(copies, flag(in, to, slot, PART, rank), 1);
+      if (isFirst) {
+        calls.writeValue(copies, flag(in, to, FIRST_PART, rank), 1);
+      }
     }
   }
 
@@ -262,7 +280,6 @@ final class CopiedAllReduce {
     Piece piece = slots[slot];
     long own = piece.at[rank] + piece.begin(rank);
     long length = piece.length(rank);
-    await(in, slot, PART, stream);
     if (length > 0) {
       add.parts(own, length, size).op(op);
       for (int r = 0; r < size; r++) {
@@ -277,25 +294,23 @@ final class CopiedAllReduce {
       if (length > 0) {
         calls.copy(piece.at[to] + piece.begin(rank), own, length, copies);
       }
-      calls.writeValue(copies, flag(in, to, slot, RESULT, rank), 1);
+      calls.writeValue(copies, flag(in, to, slot, rank), 1);
     }
   }
 
   /** Waits for the results of all ranks. */
   private void finish(Staging in, int slot, CudaStream stream) {
     Piece piece = slots[slot];
-    await(in, slot, RESULT, stream);
+    await(in, slot, stream);
     if (piece.outside != 0) {
-      // The next piece in the slot must not overwrite what is still being copied to peers.
-      stream.waitFor(in.copies);
       calls().copy(piece.outside, piece.at[rank], piece.bytes, stream.handle());
     }
   }
 
-  private void await(Staging in, int slot, int kind, CudaStream stream) {
+  private void await(Staging in, int kind, CudaStream stream) {
     StreamCalls calls = calls();
     for (int i = 1; i < size; i++) {
-      long flag = flag(in, rank, slot, kind, (rank + size - i) % size);
+      long flag = flag(in, rank, kind, (rank + size - i) % size);
       calls.waitValue(stream.handle(), flag, 1);
       calls.writeValue(stream.handle(), flag, 0);
     }

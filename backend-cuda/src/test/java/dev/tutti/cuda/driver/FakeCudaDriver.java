@@ -78,6 +78,7 @@ public final class FakeCudaDriver implements AutoCloseable {
   private volatile int deviceError;
   private volatile boolean changesCarriers;
   private volatile BooleanSupplier dropsWait = () -> false;
+  private volatile BooleanSupplier hidesWait = () -> false;
 
   private static final class Failure {
     private final String call;
@@ -304,6 +305,19 @@ public final class FakeCudaDriver implements AutoCloseable {
    */
   public void dropWaits(BooleanSupplier drops) {
     dropsWait = drops;
+  }
+
+  /**
+   * Hides waits of streams for events and flags from the finder of races; they still take place.
+   *
+   * @param hides returns whether to hide the one that the calling thread is about to make
+   */
+  public void hideWaits(BooleanSupplier hides) {
+    hidesWait = hides;
+  }
+
+  boolean hidesWait() {
+    return hidesWait.getAsBoolean();
   }
 
   boolean dropsWait() {

@@ -93,7 +93,7 @@ final class FakeEvents implements EventCalls {
    * Orders later work in a stream after an event. In a capture, no order may lead in or out; a
    * stream that is in none joins that of the event.
    */
-  void order(String call, long event, FakeStream queue) {
+  void order(String call, long event, FakeStream queue, boolean isKnown) {
     Event known = require(call, event);
     FakeCapture from = known.capture;
     FakeCapture to = queue.capture();
@@ -106,7 +106,7 @@ final class FakeEvents implements EventCalls {
       to.spoil();
       throw FakeCudaDriver.error(call, FakeCudaDriver.CAPTURE_ISOLATION);
     }
-    queue.await(known.last);
+    queue.await(known.last, isKnown);
   }
 
   @Override

@@ -142,7 +142,7 @@ final class FakeGraphs implements GraphCalls {
           case FakeStream.Mark mark ->
               to.mark(points.computeIfAbsent(mark.point(), _ -> new FakePoint()));
           case FakeStream.Wait wait ->
-              to.await(points.computeIfAbsent(wait.point(), _ -> new FakePoint()));
+              to.await(points.computeIfAbsent(wait.point(), _ -> new FakePoint()), wait.isKnown());
           default -> to.enqueue(step.task());
         }
       }

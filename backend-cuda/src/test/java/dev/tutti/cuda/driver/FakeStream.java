@@ -21,8 +21,12 @@ final class FakeStream implements AutoCloseable {
     }
   }
 
-  /** A step that waits for a point. */
-  record Wait(FakePoint point) implements Task {
+  /**
+   * A step that waits for a point.
+   *
+   * @param isKnown whether the finder of races knows of it
+   */
+  record Wait(FakePoint point, boolean isKnown) implements Task {
     @Override
     public void run() throws InterruptedException {
       point.reached.await();
@@ -61,7 +65,7 @@ final class FakeStream implements AutoCloseable {
           reach(mark);
         } else {
           task.run();
-          if (task instanceof Wait wait) {
+          if (task instanceof Wait wait && wait.isKnown) {
             learn(wait.point.clock);
           }
           pending.decrementAndGet();
@@ -130,8 +134,8 @@ final class FakeStream implements AutoCloseable {
   }
 
   /** Orders later steps after a point. */
-  synchronized void await(FakePoint point) {
-    Wait wait = new Wait(point);
+  synchronized void await(FakePoint point, boolean isKnown) {
+    Wait wait = new Wait(point, isKnown);
     FakeCapture current = capture;
     if (current != null) {
       current.add(this, wait);

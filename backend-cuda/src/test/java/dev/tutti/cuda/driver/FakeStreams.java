@@ -129,7 +129,8 @@ final class FakeStreams implements StreamCalls {
   public void waitFor(long stream, long event) {
     fake.enter("cuStreamWaitEvent", hex(stream) + " " + hex(event));
     if (!fake.dropsWait()) {
-      fake.events().order("cuStreamWaitEvent", event, require("cuStreamWaitEvent", stream));
+      FakeStream queue = require("cuStreamWaitEvent", stream);
+      fake.events().order("cuStreamWaitEvent", event, queue, !fake.hidesWait());
     }
   }
 
@@ -190,13 +191,16 @@ final class FakeStreams implements StreamCalls {
   @Override
   public void waitValue(long stream, long source, int value) {
     fake.enter("cuStreamWaitValue32", hex(stream));
+    boolean isKnown = !fake.hidesWait();
     require("cuStreamWaitValue32", stream)
         .enqueue(
             () -> {
               while ((int) WORD.getVolatile(at(source, Integer.BYTES), 0L) - value < 0) {
                 Thread.sleep(0, 100_000);
               }
-              fake.races().acquire(source);
+              if (isKnown) {
+                fake.races().acquire(source);
+              }
             });
   }
 
