@@ -137,7 +137,31 @@ final class CopiesCases {
     group.allReduce(tensor, ReduceOp.SUM, options).await();
   }
 
-  /** Lets the streams of a rank wait for a late one, whose reduction is then right. */
+  /** Lets one rank replay a captured reduction that the other does not: its group fails. */
+  static void aReplayThatAPeerDoesNotMakeFails(CudaRanks ranks) throws Exception {
+    ranks.run(
+        2,
+        (group, device) -> {
+          Tensor tensor = device.tensors().allocate(DType.FLOAT32, 3000);
+          group.allReduce(tensor, ReduceOp.SUM, COPIES).await();
+          CallOptions soon = COPIES.withTimeout(Duration.ofMillis(500));
+          try (CudaSession session = new CudaSession(device);
+              Recording graph = session.record(() -> group.allReduce(tensor, ReduceOp.SUM, soon))) {
+            graph.replay();
+            device.currentStream().await(Until.LONG);
+            group.store().barrier("replayed", 2, Until.LONG);
+            if (group.rank() == 0) {
+              graph.replay();
+            }
+            Until.holds("the failure", () -> group.failure().isPresent());
+            assertThat(group.failure().orElseThrow())
+                .hasMessageContaining("rank 0 waited for copies of its peers");
+            device.currentStream().await(Until.LONG);
+          }
+        });
+  }
+
+  /** Lets the stream of each rank wait in turn for a late one; the reductions are right. */
   static void aLateRankIsWaitedFor(CudaRanks ranks) throws Exception {
     ranks.run(
         2,
@@ -145,11 +169,14 @@ final class CopiesCases {
           Tensor tensor = device.tensors().allocate(DType.FLOAT32, 30_000);
           for (int i = 0; i < 20; i++) {
             fill(device, tensor, i + group.rank());
-            if (i % 2 == group.rank()) {
-              device.currentStream().await(Until.LONG);
-              Thread.sleep(i);
+            boolean isLate = i % 2 == group.rank();
+            if (isLate) {
+              group.store().barrier("issued " + i, 2, Until.LONG);
             }
             group.allReduce(tensor, ReduceOp.SUM, COPIES);
+            if (!isLate) {
+              group.store().barrier("issued " + i, 2, Until.LONG);
+            }
             assertThat(last(device, tensor)).isEqualTo(2 * i + 1);
           }
         });

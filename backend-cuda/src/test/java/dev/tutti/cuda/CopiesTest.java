@@ -55,6 +55,11 @@ class CopiesTest {
   }
 
   @Test
+  void aReplayThatAPeerDoesNotMakeFails() throws Exception {
+    CopiesCases.aReplayThatAPeerDoesNotMakeFails(ranks());
+  }
+
+  @Test
   void aLateRankIsWaitedFor() throws Exception {
     CopiesCases.aLateRankIsWaitedFor(ranks());
   }

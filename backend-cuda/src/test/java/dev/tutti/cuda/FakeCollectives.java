@@ -312,6 +312,10 @@ final class FakeCollectives {
   }
 
   private void addParts(String name, MemorySegment call) {
+    long count = call.get(ValueLayout.JAVA_LONG, 0);
+    if (count != 0) {
+      int _ = (int) INT.getAndAdd(at(count, Integer.BYTES), 0L, 1);
+    }
     long bytes = call.get(ValueLayout.JAVA_LONG, 16);
     ReduceOp.Kind kind = OPS.get(call.get(ValueLayout.JAVA_INT, 48));
     DType dtype = dtype(name);

@@ -62,6 +62,7 @@ class GpuPeersTest {
     CopiesCases.aLateRankIsWaitedFor(ranks());
     CopiesCases.aMissingRankEndsTheWaits(ranks());
     CopiesCases.aMissingRankEndsTheWaits(new CudaRanks(cuda));
+    CopiesCases.aReplayThatAPeerDoesNotMakeFails(ranks());
   }
 
   @Test

@@ -122,6 +122,16 @@ public final class ReduceCall {
   }
 
   /**
+   * Lets an addition of parts count itself.
+   *
+   * @param word the address of a word of 32 bits that the device can write; 0 for none
+   */
+  public ReduceCall count(long word) {
+    memory.set(ValueLayout.JAVA_LONG, 0, word);
+    return this;
+  }
+
+  /**
    * Sets where a part is.
    *
    * @param rank the rank whose part it is; parts are added in the order of ranks

@@ -315,6 +315,9 @@ public final class CollectiveLauncher {
               .formatted(op.type().label(), rank));
     }
     op.took(COPIES);
+    if (stream.isCapturing()) {
+      copies.progress().allow(nanosLeft(op));
+    }
     copies.launch(address, bytes, tensor.dtype(), reduceOp, stream);
     end(op);
   }

@@ -55,6 +55,7 @@ final class CopiedAllReduce {
   private final Piece[] slots = new Piece[SLOTS];
   private final ReduceCall add;
   private final KernelParameters parameters;
+  private final CopyProgress progress;
   private @Nullable Staging staging;
   private @Nullable CudaSymmetricMemory bounce;
   private boolean isFull;
@@ -119,6 +120,7 @@ final class CopiedAllReduce {
       slots[s] = new Piece(size);
     }
     add = new ReduceCall(Arena.ofAuto().allocate(ReduceCall.BYTES, Long.BYTES));
+    progress = new CopyProgress(device);
     parameters = new KernelParameters(1).at(0, add.memory());
   }
 
@@ -166,6 +168,7 @@ final class CopiedAllReduce {
     CudaSymmetricMemory memory = symmetric.allocate(op, SLOTS * pieceBytes + flags);
     FlagRelease release =
         new FlagRelease(time, device, memory.address(rank, SLOTS * pieceBytes), KINDS * size, rank);
+    progress.open();
     synchronized (this) {
       staging = new Staging(memory, Parts.of(device).takeStream(), release);
       if (aborted) {
@@ -195,6 +198,10 @@ final class CopiedAllReduce {
     if (in == null) {
       throw new AssertionError("nothing is allocated");
     }
+    boolean isCaptured = stream.isCapturing();
+    if (isCaptured) {
+      calls().writeValue(stream.handle(), progress.running(), 1);
+    }
     CudaSymmetricMemory own = memoryOf(address, bytes);
     long pieces = Math.ceilDiv(bytes, pieceBytes);
     Kernel kernel = Kernels.addParts(dtype);
@@ -212,11 +219,19 @@ final class CopiedAllReduce {
         if (i == 1) {
           await(in, FIRST_PART, stream);
         }
-        add(in, slot(i - 1), kernel, op, stream);
+        add(in, slot(i - 1), kernel, op, stream, isCaptured);
       }
     }
     finish(in, slot(pieces - 1), stream);
     stream.waitFor(in.copies);
+    if (isCaptured) {
+      calls().writeValue(stream.handle(), progress.running(), 0);
+    }
+  }
+
+  /** Returns how far captured copies are. */
+  CopyProgress progress() {
+    return progress;
   }
 
   private static int slot(long piece) {
@@ -275,13 +290,14 @@ final class CopiedAllReduce {
   }
 
   /** Adds what all ranks sent, and copies the result to all. */
-  private void add(Staging in, int slot, Kernel kernel, ReduceOp op, CudaStream stream) {
+  private void add(
+      Staging in, int slot, Kernel kernel, ReduceOp op, CudaStream stream, boolean isCaptured) {
     StreamCalls calls = calls();
     Piece piece = slots[slot];
     long own = piece.at[rank] + piece.begin(rank);
     long length = piece.length(rank);
     if (length > 0) {
-      add.parts(own, length, size).op(op);
+      add.parts(own, length, size).op(op).count(isCaptured ? progress.count() : 0);
       for (int r = 0; r < size; r++) {
         add.part(r, r == rank ? own : part(in, rank, slot, r));
       }
@@ -339,6 +355,7 @@ final class CopiedAllReduce {
     }
     Parts.of(device).giveStream(staging.copies);
     staging = null;
+    progress.close();
     return true;
   }
 }

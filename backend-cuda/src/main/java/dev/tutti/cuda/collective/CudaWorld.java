@@ -82,7 +82,6 @@ public final class CudaWorld implements AutoCloseable {
             Level.WARNING,
             () -> HardwareQueues.ofNeighbors(context.rank(), neighbor, context.device()));
       }
-      replays = new GraphReplayMonitor(all.control, rank, context.onFailure());
       copies =
           new CopiedAllReduce(
               time,
@@ -92,6 +91,7 @@ public final class CudaWorld implements AutoCloseable {
               wide,
               rank,
               CudaSettings.bytes(context.settings(), CudaSettings.COPIES_PIECE_BYTES, 0));
+      replays = new GraphReplayMonitor(all.control, rank, context.onFailure(), copies.progress());
       collectives =
           new CollectiveLauncher(
               device,

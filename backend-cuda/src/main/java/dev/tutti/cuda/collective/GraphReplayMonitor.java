@@ -10,9 +10,9 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * A monitor that fails the group when a collective in a graph replay ends without its peers: no
- * operation waits for such a collective. It checks the channel's status word ten times a second, on
- * a thread of its own that starts with the first capture. All methods may be called from any
- * thread.
+ * operation waits for such a collective. It looks at the channel's status word, and how far copies
+ * are, ten times a second, on a thread of its own that starts with the first capture. All methods
+ * may be called from any thread.
  */
 final class GraphReplayMonitor implements AutoCloseable {
   private static final long PERIOD_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
@@ -20,6 +20,7 @@ final class GraphReplayMonitor implements AutoCloseable {
   private final ControlWords control;
   private final int rank;
   private final FailureListener onFailure;
+  private final CopyProgress copies;
   private @Nullable Thread thread;
   private volatile boolean closed;
 
@@ -29,11 +30,14 @@ final class GraphReplayMonitor implements AutoCloseable {
    * @param control the control words of the channel of all ranks
    * @param rank this rank in the group
    * @param onFailure notified of the failure
+   * @param copies tells how far copies are
    */
-  GraphReplayMonitor(ControlWords control, int rank, FailureListener onFailure) {
+  GraphReplayMonitor(
+      ControlWords control, int rank, FailureListener onFailure, CopyProgress copies) {
     this.control = control;
     this.rank = rank;
     this.onFailure = onFailure;
+    this.copies = copies;
   }
 
   /** Starts monitoring, because a collective was captured. */
@@ -59,6 +63,14 @@ final class GraphReplayMonitor implements AutoCloseable {
         return;
       }
       seen = word;
+      if (copies.isStuck(PERIOD_NANOS)) {
+        onFailure.failed(
+            new TimeoutException(
+                "rank %s waited for copies of its peers, in a replay of a captured collective"
+                    .formatted(rank)),
+            -1);
+        return;
+      }
     }
   }
 

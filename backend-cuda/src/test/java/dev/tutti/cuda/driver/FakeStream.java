@@ -24,7 +24,7 @@ final class FakeStream implements AutoCloseable {
   /**
    * A step that waits for a point.
    *
-   * @param isKnown whether the finder of races knows of it
+   * @param isKnown whether it counts for the finder of races
    */
   record Wait(FakePoint point, boolean isKnown) implements Task {
     @Override
