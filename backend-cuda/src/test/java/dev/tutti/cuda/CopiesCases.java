@@ -167,6 +167,8 @@ final class CopiesCases {
         2,
         (group, device) -> {
           Tensor tensor = device.tensors().allocate(DType.FLOAT32, 30_000);
+          // The ranks wait for each other on the host when they first allocate memory for copies.
+          group.allReduce(tensor, ReduceOp.SUM, COPIES);
           for (int i = 0; i < 20; i++) {
             fill(device, tensor, i + group.rank());
             boolean isLate = i % 2 == group.rank();
