@@ -22,6 +22,7 @@ import org.jspecify.annotations.Nullable;
 public final class CudaWorld implements AutoCloseable {
   private static final System.Logger LOG = System.getLogger(CudaWorld.class.getName());
   private static final long CLOSE_NANOS = TimeUnit.SECONDS.toNanos(5);
+  private static final long RELEASE_NANOS = TimeUnit.SECONDS.toNanos(1);
 
   private final CudaDevice device;
   private final int rank;
@@ -202,6 +203,18 @@ public final class CudaWorld implements AutoCloseable {
     messageLanes.forEach(MessageLauncher::keepWhatIsUsed);
   }
 
+  private boolean awaitIdle(CollectiveLauncher launcher, long until, long allUntil) {
+    boolean idle = launcher.awaitIdle(until);
+    for (MessageLauncher each : messageLanes) {
+      idle &= each.awaitIdle(until);
+    }
+    // Nothing else records a replay.
+    return idle
+        && (replays == null
+            || !replays.hasRecorded()
+            || Parts.of(device).owner().awaitAll(time, allUntil));
+  }
+
   /**
    * Frees everything once the kernels have ended, including those of graph replays, but not those
    * of replays that begin from now on. Memory that a kernel still uses is leaked: freeing it would
@@ -224,19 +237,13 @@ public final class CudaWorld implements AutoCloseable {
     }
     long allUntil = time.nanoTime() + CLOSE_NANOS;
     long until = System.nanoTime() + CLOSE_NANOS;
-    boolean isReplayed = replays != null && replays.hasRecorded();
-    if (isReplayed || !collectives.awaitIdle(until - CLOSE_NANOS)) {
+    boolean idle = awaitIdle(collectives, until, allUntil);
+    if (!idle) {
+      // Not before: peers would get what copies that end early leave.
       copies.abort();
+      idle = awaitIdle(collectives, until + RELEASE_NANOS, allUntil + RELEASE_NANOS);
     }
-    boolean idle = collectives.awaitIdle(until);
-    for (MessageLauncher each : messageLanes) {
-      idle &= each.awaitIdle(until);
-    }
-    if (idle && isReplayed) {
-      // Nothing else records a replay.
-      idle = Parts.of(device).owner().awaitAll(time, allUntil);
-    }
-    idle = idle && copies.close(allUntil);
+    idle = idle && copies.close(allUntil + RELEASE_NANOS);
     if (!idle) {
       LOG.log(
           Level.WARNING, "rank {0}: kernels are still running; their memory is not freed", rank);
