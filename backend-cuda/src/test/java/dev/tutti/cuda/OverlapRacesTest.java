@@ -215,6 +215,7 @@ class OverlapRacesTest {
             reducer.join();
           }
           rank.mutation.arm(false);
+          rank.own.waitFor(rank.other);
         }
       }
     },
