@@ -57,6 +57,28 @@ class CopiedGradientsTest extends ReducersOnDevices {
   }
 
   @Test
+  void theSecondReducerOfADeviceFreesItsMemoryOnceItIsDone() throws Exception {
+    machine.fake.races().findAcrossThreads();
+    ranks()
+        .run(
+            2,
+            (group, device) -> {
+              List<Tensor> parameters = List.of(filled(device, 5, 0), filled(device, 5, 0));
+              try (ProcessGroup other = group.split(0, group.rank()).orElseThrow();
+                  GradientReducer first = new GradientReducer(group, parameters, options());
+                  GradientReducer second = new GradientReducer(other, parameters, options())) {
+                for (int i : new int[] {1, 0}) {
+                  second.ready(i);
+                }
+                second.await();
+                first.zeroGradients();
+                second.zeroGradients();
+              }
+            });
+    assertThat(machine.fake.races().found()).isEmpty();
+  }
+
+  @Test
   void closedReducersGiveTheirMemoryBack() throws Exception {
     ranks()
         .run(

@@ -114,7 +114,8 @@ final class BucketMemory implements AutoCloseable {
   @Override
   public void close() {
     arena.close();
-    if (!shared.isEmpty() && lanes.awaitCurrent()) {
+    if (!shared.isEmpty()) {
+      lanes.beforeCurrent();
       shared.close();
     }
   }

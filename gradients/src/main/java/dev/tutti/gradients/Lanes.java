@@ -3,11 +3,8 @@ package dev.tutti.gradients;
 import dev.tutti.Codec;
 import dev.tutti.Device;
 import dev.tutti.ProcessGroup;
-import dev.tutti.TuttiException;
 import dev.tutti.spi.DeviceTensors;
-import java.lang.System.Logger.Level;
 import java.lang.foreign.Arena;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
@@ -27,8 +24,6 @@ final class Lanes implements AutoCloseable {
       ProcessHandle.current().pid() + "/" + Arena.global().allocate(1).address();
 
   private static final String SEPARATOR = "\n";
-  private static final System.Logger LOG = System.getLogger(Lanes.class.getName());
-  private static final Duration PATIENCE = Duration.ofSeconds(5);
 
   private final Lane[] lanes;
   private final boolean overlap;
@@ -127,23 +122,6 @@ final class Lanes implements AutoCloseable {
   void beforeCurrent() {
     for (Lane lane : lanes) {
       lane.beforeCurrent();
-    }
-  }
-
-  /**
-   * Waits a few seconds for the reducer and the calling thread's current streams; returns false if
-   * they are not done then.
-   */
-  boolean awaitCurrent() {
-    try {
-      for (Lane lane : lanes) {
-        lane.beforeCurrent();
-        lane.current().await(PATIENCE);
-      }
-      return true;
-    } catch (TuttiException | IllegalStateException e) {
-      LOG.log(Level.WARNING, "the memory of buckets stays until the group is closed", e);
-      return false;
     }
   }
 

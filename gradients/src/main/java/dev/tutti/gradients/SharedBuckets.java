@@ -5,6 +5,10 @@ import dev.tutti.Device;
 import dev.tutti.ProcessGroup;
 import dev.tutti.SymmetricMemory;
 import dev.tutti.Tensor;
+import dev.tutti.TuttiException;
+import dev.tutti.spi.DeviceTensors;
+import java.lang.System.Logger.Level;
+import java.time.Duration;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -13,6 +17,8 @@ import org.jspecify.annotations.Nullable;
 
 /** The memory of the buckets of a plan to which all ranks can write, on each device or on none. */
 final class SharedBuckets implements AutoCloseable {
+  private static final System.Logger LOG = System.getLogger(SharedBuckets.class.getName());
+  private static final Duration PATIENCE = Duration.ofSeconds(5);
   private static final long ALIGNMENT = 256;
 
   private final Map<Device, Part> parts = new HashMap<>();
@@ -20,10 +26,12 @@ final class SharedBuckets implements AutoCloseable {
   /** The memory of one device, of which some is used. */
   private static final class Part {
     private final SymmetricMemory memory;
+    private final DeviceTensors streams;
     private long used;
 
-    Part(SymmetricMemory memory) {
+    Part(SymmetricMemory memory, DeviceTensors streams) {
       this.memory = memory;
+      this.streams = streams;
     }
 
     Tensor take(DType dtype, long numel) {
@@ -62,10 +70,11 @@ final class SharedBuckets implements AutoCloseable {
   }
 
   private void add(ProcessGroup group, BucketAllocator allocator, Device device, long bytes) {
-    if (bytes > 0) {
+    DeviceTensors streams = allocator.streams(device).orElse(null);
+    if (bytes > 0 && streams != null) {
       allocator
           .allocateShared(group, device, bytes)
-          .ifPresent(memory -> parts.put(device, new Part(memory)));
+          .ifPresent(memory -> parts.put(device, new Part(memory, streams)));
     }
   }
 
@@ -83,10 +92,22 @@ final class SharedBuckets implements AutoCloseable {
     return part == null || numel == 0 ? null : part.take(dtype, numel);
   }
 
-  /** Frees the memory; nothing may work on it anymore. */
+  /**
+   * Frees the memory once the work in the calling thread's current streams is done. Waits a few
+   * seconds for that, and otherwise leaves the memory until the group is closed.
+   */
   @Override
   public void close() {
-    parts.values().forEach(part -> part.memory.close());
+    parts.forEach(SharedBuckets::free);
     parts.clear();
+  }
+
+  private static void free(Device device, Part part) {
+    try {
+      part.streams.currentStream(device).await(PATIENCE);
+      part.memory.close();
+    } catch (TuttiException | IllegalStateException e) {
+      LOG.log(Level.WARNING, "buckets on " + device + " stay until the group is closed", e);
+    }
   }
 }

@@ -30,7 +30,7 @@ final class GraphReplayMonitor implements AutoCloseable {
    * @param control the control words of the channel of all ranks
    * @param rank this rank in the group
    * @param onFailure notified of the failure
-   * @param copies tells how far copies are
+   * @param copies shows how far copies are
    */
   GraphReplayMonitor(
       ControlWords control, int rank, FailureListener onFailure, CopyProgress copies) {
