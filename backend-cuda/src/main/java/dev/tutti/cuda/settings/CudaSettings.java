@@ -66,9 +66,9 @@ public final class CudaSettings {
   public static final Setting<String> COPIES_BYTES =
       Setting.text(
           "TUTTI_X_CUDA_COPIES_BYTES",
-          "8M",
+          "",
           "minimum bytes of an all-reduce by copy engines beside computation, the same on all"
-              + " ranks; with PCIe, and where ranks share a device, there is none");
+              + " ranks; by default, with PCIe, and where ranks share a device, there is none");
 
   public static final Setting<String> COPIES_PIECE_BYTES =
       Setting.text(
