@@ -45,6 +45,7 @@ class CopiedGradientsTest extends ReducersOnDevices {
   @Test
   void allBucketsButTheLastGoByCopies() throws Exception {
     super.ranks()
+        .with("TUTTI_X_CUDA_COPIES_BYTES", "8M")
         .run(
             2,
             (group, device) -> {

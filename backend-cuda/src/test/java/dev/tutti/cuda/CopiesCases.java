@@ -41,31 +41,32 @@ final class CopiesCases {
    * @param sizes numbers of elements
    */
   static void sameAsByKernels(CudaRanks ranks, int size, long... sizes) throws Exception {
-    ranks.run(
-        size,
-        (group, device) -> {
-          for (DType type : List.of(DType.FLOAT32, DType.FLOAT64, DType.FLOAT16, DType.BFLOAT16)) {
-            for (long numel : sizes) {
-              try (SymmetricMemory memory =
-                  group.allocateSymmetric(numel * type.byteSize() + 64, "cuda")) {
-                for (ReduceOp op : List.of(ReduceOp.SUM, ReduceOp.AVG)) {
-                  Tensor values = random(type, numel, 10 * numel + group.rank());
-                  Tensor expected = device.tensors().copyOf(values);
-                  group.allReduce(expected, op, CHUNKS).await();
-                  Tensor shared = memory.buffer(group.rank(), type, 0, numel);
-                  Tensor odd = memory.buffer(group.rank(), type, type.byteSize(), numel);
-                  for (Tensor tensor : List.of(device.tensors().copyOf(values), shared, odd)) {
-                    device.tensors().copyFromHost(tensor, values);
-                    group.allReduce(tensor, op, COPIES).await();
-                    assertThat(device.tensors().toHost(tensor).toDoubleArray())
-                        .as("%s of %s %s", op, numel, type)
-                        .isEqualTo(device.tensors().toHost(expected).toDoubleArray());
-                  }
-                }
-              }
+    ranks.run(size, (group, device) -> sameAsByKernels(group, device, sizes));
+  }
+
+  /** Compares the same as a rank. */
+  static void sameAsByKernels(ProcessGroup group, CudaDevice device, long... sizes) {
+    for (DType type : List.of(DType.FLOAT32, DType.FLOAT64, DType.FLOAT16, DType.BFLOAT16)) {
+      for (long numel : sizes) {
+        try (SymmetricMemory memory =
+            group.allocateSymmetric(numel * type.byteSize() + 64, "cuda")) {
+          for (ReduceOp op : List.of(ReduceOp.SUM, ReduceOp.AVG)) {
+            Tensor values = random(type, numel, 10 * numel + group.rank());
+            Tensor expected = device.tensors().copyOf(values);
+            group.allReduce(expected, op, CHUNKS).await();
+            Tensor shared = memory.buffer(group.rank(), type, 0, numel);
+            Tensor odd = memory.buffer(group.rank(), type, type.byteSize(), numel);
+            for (Tensor tensor : List.of(device.tensors().copyOf(values), shared, odd)) {
+              device.tensors().copyFromHost(tensor, values);
+              group.allReduce(tensor, op, COPIES).await();
+              assertThat(device.tensors().toHost(tensor).toDoubleArray())
+                  .as("%s of %s %s", op, numel, type)
+                  .isEqualTo(device.tensors().toHost(expected).toDoubleArray());
             }
           }
-        });
+        }
+      }
+    }
   }
 
   /** Replays a captured reduction in symmetric memory, and reduces eagerly between replays. */

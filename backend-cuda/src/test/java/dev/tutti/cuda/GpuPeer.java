@@ -26,11 +26,12 @@ import java.util.stream.IntStream;
  * benchmarks/pytorch-interop/gpu_peer.py} is its Python counterpart. The environment defines the
  * rank. The first argument names the backend, and the others request further checks: {@code
  * messages} in order and in batches, {@code groups} of some of the ranks, {@code exchanges} with
- * the other collectives, {@code uneven} parts, {@code sparse} tensors, {@code empty} ones, sums of
- * {@code host} tensors between those on the device, {@code loss} of a rank during messages (a
- * PyTorch rank, or the one named by the property {@code lost}, by the signal in {@code signal}), a
- * {@code record} in which rank 1 lacks the last sum, an {@code exit} of all ranks but rank 1 during
- * such a sum, and {@code tags}, which {@code nccl} does not support.
+ * the other collectives, {@code uneven} parts, all-reduces by {@code copies}, {@code sparse}
+ * tensors, {@code empty} ones, sums of {@code host} tensors between those on the device, {@code
+ * loss} of a rank during messages (a PyTorch rank, or the one named by the property {@code lost},
+ * by the signal in {@code signal}), a {@code record} in which rank 1 lacks the last sum, an {@code
+ * exit} of all ranks but rank 1 during such a sum, and {@code tags}, which {@code nccl} does not
+ * support.
  */
 final class GpuPeer {
   private static final int COUNT = 1_000_003;
@@ -59,6 +60,8 @@ final class GpuPeer {
           case "tags" -> tags(group, device);
           case "exchanges" -> exchanges(group, device);
           case "uneven" -> uneven(group, device);
+          case "copies" ->
+              CopiesCases.sameAsByKernels(group, device, 1, 257, 3_000_003, 12_000_001);
           case "sparse" -> sparse(group, device);
           case "empty" -> empty(group, device);
           case "host" -> host(group, device);

@@ -3,6 +3,7 @@ package dev.tutti.cuda.collective;
 import dev.tutti.cuda.CudaDevice;
 import dev.tutti.cuda.CudaStream;
 import dev.tutti.cuda.access.Parts;
+import dev.tutti.cuda.settings.CudaSettings;
 import dev.tutti.cuda.share.IpcChannel;
 import dev.tutti.cuda.share.PeerMemory;
 import dev.tutti.cuda.share.PeerWorld;
@@ -89,7 +90,7 @@ public final class CudaWorld implements AutoCloseable {
               device,
               kernels,
               symmetric,
-              wide,
+              plan.wide(),
               rank,
               CudaSettings.bytes(context.settings(), CudaSettings.COPIES_PIECE_BYTES, 0));
       replays = new GraphReplayMonitor(all.control, rank, context.onFailure(), copies.progress());
