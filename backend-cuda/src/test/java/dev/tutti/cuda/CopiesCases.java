@@ -74,7 +74,7 @@ final class CopiesCases {
     ranks.run(
         2,
         (group, device) -> {
-          int numel = 3000;
+          long numel = 3000;
           try (SymmetricMemory memory = group.allocateSymmetric(4 * numel, "cuda")) {
             Tensor tensor = memory.buffer(group.rank(), DType.FLOAT32, 0, numel);
             group.allReduce(tensor, ReduceOp.SUM, COPIES).await();

@@ -55,7 +55,7 @@ class CopiesRacesTest {
           .run(
               size,
               (group, device) -> {
-                SymmetricMemory memory = group.allocateSymmetric(Float.BYTES * numel);
+                SymmetricMemory memory = group.allocateSymmetric((long) Float.BYTES * numel);
                 Tensor tensor =
                     inPlace
                         ? memory.buffer(group.rank(), DType.FLOAT32, 0, numel)

@@ -18,7 +18,9 @@ record CopiesRule(long leastBytes, boolean shareInProcess) {
     boolean areFast =
         PeerInfo.slowestLinks(ranks) != PeerLinks.PCIE && PeerInfo.mostOnOneDevice(ranks) == 1;
     return new CopiesRule(
-        areFast ? CudaSettings.bytes(settings, CudaSettings.COPIES_BYTES, Long.MAX_VALUE) : Long.MAX_VALUE,
+        areFast
+            ? CudaSettings.bytes(settings, CudaSettings.COPIES_BYTES, Long.MAX_VALUE)
+            : Long.MAX_VALUE,
         PeerInfo.shareInProcess(ranks));
   }
 }
