@@ -42,6 +42,8 @@ public final class SettingNames {
                   "TUTTI_TOKEN",
                   "TUTTI_X_AERON_SPIN",
                   "TUTTI_X_CUDA_CHUNK_BYTES",
+                  "TUTTI_X_CUDA_COPIES_BYTES",
+                  "TUTTI_X_CUDA_COPIES_PIECE_BYTES",
                   "TUTTI_X_CUDA_LANES",
                   "TUTTI_X_CUDA_ONE_SHOT_BYTES",
                   "TUTTI_X_CUDA_TWO_SHOT_BYTES",
