@@ -29,6 +29,7 @@ import java.util.Objects;
 import java.util.Optional;
 import java.util.TreeMap;
 import java.util.function.Consumer;
+import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -371,21 +372,21 @@ final class DefaultProcessGroup implements ProcessGroup {
 
   @Override
   public SymmetricMemory allocateSymmetric(long byteSize) {
-    OpType op = OpType.ALLOCATE_SYMMETRIC;
     return allocateSymmetric(
-        byteSize, checks.backendWith(op, Capabilities.Feature.SYMMETRIC_MEMORY));
+        byteSize, op -> checks.backendWith(op, Capabilities.Feature.SYMMETRIC_MEMORY));
   }
 
   @Override
   public SymmetricMemory allocateSymmetric(long byteSize, String deviceType) {
-    OpType op = OpType.ALLOCATE_SYMMETRIC;
     return allocateSymmetric(
-        byteSize, checks.backendWith(op, Capabilities.Feature.SYMMETRIC_MEMORY, deviceType));
+        byteSize, op -> checks.backendWith(op, Capabilities.Feature.SYMMETRIC_MEMORY, deviceType));
   }
 
-  private SymmetricMemory allocateSymmetric(long byteSize, BoundBackend backend) {
+  private SymmetricMemory allocateSymmetric(
+      long byteSize, Function<OpType, BoundBackend> backendFor) {
     OpType op = OpType.ALLOCATE_SYMMETRIC;
     checks.symmetricSize(op, byteSize);
+    BoundBackend backend = backendFor.apply(op);
     SymmetricAllocation allocation = new SymmetricAllocation(backend.backend());
     try {
       runner.submit(

@@ -22,8 +22,7 @@ public final class MembershipFaults {
         arguments("Membership", "open == 0 && wanted.base() == generation", "wanted.base() >= 0"),
         arguments("Membership", "place != read + 1", "place < 0"),
         arguments("Membership", "&& waiting.keySet().containsAll(next.plan().joined())", ""),
-        arguments(
-            "Membership", "numbers.put(name, nextNumber++);", "numbers.put(name, nextNumber);"),
+        arguments("MemberNumbers", "return next++;", "return next;"),
         arguments("Membership", "last = open; open = 0;", "last = open;"),
         arguments("Membership", "members.remove(number); leftOut", "leftOut"),
         arguments("ChangePlan", "if (ready.containsKey(member)) {", "if (member >= 0) {"),
