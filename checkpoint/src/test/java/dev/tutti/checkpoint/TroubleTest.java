@@ -22,6 +22,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.function.Function;
 import java.util.logging.Level;
 import java.util.logging.Logger;
 import java.util.stream.Stream;
@@ -247,23 +248,18 @@ class TroubleTest {
   void aCheckpointThatMayBeLostIsNamed() {
     Path path = folder;
     List<Throwable> failures =
-        ThreadedWorld.call(
-            2,
-            group -> {
-              FullDisk disk =
-                  new FullDisk(false) {
-                    @Override
-                    public void forceFolder(Path forced) throws IOException {
-                      if (forced.equals(path)) {
-                        throw new IOException(forced + ": Input/output error");
-                      }
-                      super.forceFolder(forced);
+        saveFailures(
+            1,
+            _ ->
+                new FullDisk(false) {
+                  @Override
+                  public void forceFolder(Path forced) throws IOException {
+                    if (forced.equals(path)) {
+                      throw new IOException(forced + ": Input/output error");
                     }
-                  };
-              try (Checkpoints saved = Checkpoints.in(group, path, disk)) {
-                return catchThrowable(() -> saved.save(1, model(filled(1))).await());
-              }
-            });
+                    super.forceFolder(forced);
+                  }
+                });
     assertThat(failures)
         .allSatisfy(
             e ->
@@ -307,6 +303,17 @@ class TroubleTest {
             saved.loadLatest(contents);
           }
           assertThat(balance.cents).isEqualTo(Long.MIN_VALUE);
+        });
+  }
+
+  /** Saves a step on two ranks, each with a disk of its own, and returns how that failed. */
+  private List<Throwable> saveFailures(int step, Function<ProcessGroup, FullDisk> diskOf) {
+    return ThreadedWorld.call(
+        2,
+        group -> {
+          try (Checkpoints saved = Checkpoints.in(group, folder, diskOf.apply(group))) {
+            return catchThrowable(() -> saved.save(step, model(filled(step))).await());
+          }
         });
   }
 
@@ -385,21 +392,16 @@ class TroubleTest {
   void whatIsRemovedInASaveIsNamed() throws IOException {
     save(new FullDisk(false), 1);
     assertFail(
-        ThreadedWorld.call(
+        saveFailures(
             2,
-            group -> {
-              FullDisk disk =
-                  new FullDisk(false) {
-                    @Override
-                    public Output create(Path file) throws IOException {
-                      return super.create(
-                          group.rank() == 0 ? file : folder.resolve("removed").resolve("model"));
-                    }
-                  };
-              try (Checkpoints saved = Checkpoints.in(group, folder, disk)) {
-                return catchThrowable(() -> saved.save(2, model(filled(2))).await());
-              }
-            }),
+            group ->
+                new FullDisk(false) {
+                  @Override
+                  public Output create(Path file) throws IOException {
+                    return super.create(
+                        group.rank() == 0 ? file : folder.resolve("removed").resolve("model"));
+                  }
+                }),
         "saving step 2 failed: rank 1 on host ",
         folder.resolve("removed/model")
             + ": it or its folder is missing; let nobody remove what a job uses");
@@ -469,26 +471,20 @@ class TroubleTest {
     save(new FullDisk(false), 1);
     int rank = 1;
     assertFail(
-        ThreadedWorld.call(
+        saveFailures(
             2,
-            group -> {
-              FullDisk disk =
-                  new FullDisk(false) {
-                    @Override
-                    public Output create(Path file) throws IOException {
-                      if (group.rank() == rank) {
-                        throw isReadOnly
-                            ? new FileSystemException(
-                                file.toString(), null, "Read-only file system")
-                            : new AccessDeniedException(file.toString());
-                      }
-                      return super.create(file);
+            group ->
+                new FullDisk(false) {
+                  @Override
+                  public Output create(Path file) throws IOException {
+                    if (group.rank() == rank) {
+                      throw isReadOnly
+                          ? new FileSystemException(file.toString(), null, "Read-only file system")
+                          : new AccessDeniedException(file.toString());
                     }
-                  };
-              try (Checkpoints saved = Checkpoints.in(group, folder, disk)) {
-                return catchThrowable(() -> saved.save(2, model(filled(2))).await());
-              }
-            }),
+                    return super.create(file);
+                  }
+                }),
         "saving step 2 failed: rank 1 on host ",
         ": " + folder.resolve(".saving-2-"),
         isReadOnly
