@@ -6,6 +6,7 @@ import java.util.ArrayList;
 import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.Function;
 
 /**
  * The kernels of the image. Lookups allocate nothing.
@@ -77,21 +78,8 @@ public final class Kernels {
 
   private static final Map<DType, ReduceKernels> REDUCE = reduceKernels();
 
-  private static final Map<DType, Kernel> UNEQUAL_TWO_SHOT =
-      new EnumMap<>(
-          Map.of(
-              DType.FLOAT32, unequalTwoShot("f32"),
-              DType.FLOAT64, unequalTwoShot("f64"),
-              DType.FLOAT16, unequalTwoShot("f16"),
-              DType.BFLOAT16, unequalTwoShot("bf16")));
-
-  private static final Map<DType, Kernel> ADD_PARTS =
-      new EnumMap<>(
-          Map.of(
-              DType.FLOAT32, addParts("f32"),
-              DType.FLOAT64, addParts("f64"),
-              DType.FLOAT16, addParts("f16"),
-              DType.BFLOAT16, addParts("bf16")));
+  private static final Map<DType, Kernel> UNEQUAL_TWO_SHOT = ofReals(Kernels::unequalTwoShot);
+  private static final Map<DType, Kernel> ADD_PARTS = ofReals(Kernels::addParts);
 
   private record ReduceKernels(Family sums, Family others) {}
 
@@ -135,6 +123,15 @@ public final class Kernels {
       case SUM, AVG, PREMUL_SUM -> !dtype.isInteger();
       case PRODUCT, MIN, MAX, BAND, BOR, BXOR -> false;
     };
+  }
+
+  private static Map<DType, Kernel> ofReals(Function<String, Kernel> make) {
+    return new EnumMap<>(
+        Map.of(
+            DType.FLOAT32, make.apply("f32"),
+            DType.FLOAT64, make.apply("f64"),
+            DType.FLOAT16, make.apply("f16"),
+            DType.BFLOAT16, make.apply("bf16")));
   }
 
   private static Kernel unequalTwoShot(String label) {
