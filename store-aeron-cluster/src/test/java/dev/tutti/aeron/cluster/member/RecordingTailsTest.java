@@ -10,6 +10,7 @@ import dev.tutti.aeron.wire.SteadyClock;
 import dev.tutti.aeron.wire.Timing;
 import io.aeron.Aeron;
 import io.aeron.ExclusivePublication;
+import io.aeron.Publication;
 import io.aeron.archive.Archive;
 import io.aeron.archive.ArchiveThreadingMode;
 import io.aeron.archive.CatalogView;
@@ -88,7 +89,7 @@ class RecordingTailsTest {
             .errorHandler(problem -> {}));
   }
 
-  /** What is recorded after the first fragment. */
+  /** What is recorded as one fragment. */
   private interface Last {
     long put(ExclusivePublication publication);
   }
@@ -97,6 +98,17 @@ class RecordingTailsTest {
     byte[] bytes = new byte[SECOND];
     Arrays.fill(bytes, (byte) value);
     return publication -> publication.offer(new UnsafeBuffer(bytes));
+  }
+
+  /** Puts once the driver has room for it, which it may not yet have when it connects. */
+  private static long put(ExclusivePublication publication, Last last) {
+    long end = last.put(publication);
+    while (end == Publication.BACK_PRESSURED || end == Publication.ADMIN_ACTION) {
+      Thread.onSpinWait();
+      end = last.put(publication);
+    }
+    assertThat(end).isPositive();
+    return end;
   }
 
   /** Records two fragments, and returns a copy of the archive's files while it runs. */
@@ -116,9 +128,9 @@ class RecordingTailsTest {
       }
       byte[] ones = new byte[FIRST];
       Arrays.fill(ones, (byte) 1);
-      assertThat(publication.offer(new UnsafeBuffer(ones))).isEqualTo(FIRST + HEADER);
-      long end = last.put(publication);
-      assertThat(end).isGreaterThan(FIRST + HEADER);
+      assertThat(put(publication, each -> each.offer(new UnsafeBuffer(ones))))
+          .isEqualTo(FIRST + HEADER);
+      long end = put(publication, last);
       CountersReader counters = aeron.countersReader();
       int counter;
       do {
