@@ -11,15 +11,15 @@ final class StateHash implements JobState.Sink {
 
   /** Returns the hash of all that was added, in its order. */
   long value() {
-    return hash;
+    long mixed = (hash ^ (hash >>> 29)) * 0xBF58476D1CE4E5B9L;
+    return mixed ^ (mixed >>> 32);
   }
 
   /** Adds a number; unlike in hash codes of Java, 0 and -1, or {0, 1} and {1} differ. */
   @Override
   public void add(long value) {
-    long mixed = (hash ^ (value * 0x9E3779B97F4A7C15L)) * 0xBF58476D1CE4E5B9L;
-    mixed = (mixed ^ (mixed >>> 29)) * 0x94D049BB133111EBL;
-    hash = mixed ^ (mixed >>> 32);
+    // A polynomial, whose terms are few instructions; its low bits are mixed once, at the end.
+    hash = (hash + value) * 0x9E3779B97F4A7C15L;
   }
 
   @Override
