@@ -11,6 +11,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Order;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -21,6 +22,7 @@ import org.junit.jupiter.params.provider.MethodSource;
  * 30 minutes: the others go on once a collective would have failed.
  */
 @Timeout(900)
+@Order(1)
 class StoppedElasticTest {
   private static final int SIZE = 3;
   private static final int STOPPED = 1;

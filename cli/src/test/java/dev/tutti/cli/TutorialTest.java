@@ -12,12 +12,14 @@ import java.util.List;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import javax.tools.ToolProvider;
+import org.junit.jupiter.api.Order;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /** Runs the programs of the tutorial, and of the page about ranks in an IDE. */
 @Timeout(600)
+@Order(1)
 class TutorialTest {
   private static final Pattern PROGRAM =
       Pattern.compile("```java\n(import .*?public class (\\w+) .*?)```", Pattern.DOTALL);

@@ -12,10 +12,12 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import org.junit.jupiter.api.Order;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /** Runs the program of docs/checkpoints.md, whose rank 1 crashes once. */
+@Order(1)
 class CheckpointsPageTest {
   private static final Pattern STARTS = Pattern.compile("\\] rank (\\d) starts after step (\\d+)");
 

@@ -2,12 +2,14 @@ package dev.tutti.cli.run;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import org.junit.jupiter.api.Order;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.extension.RegisterExtension;
 
 /** Tests that ranks are replaced while the others continue. */
 @Timeout(600)
+@Order(1)
 class ElasticRunTest {
   @RegisterExtension private final TestRuns runs = new TestRuns();
 

@@ -45,6 +45,7 @@ import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Order;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -55,6 +56,7 @@ import picocli.CommandLine;
 
 /** Tests what {@code tutti status} reports about jobs whose ranks are processes. */
 @Timeout(600)
+@Order(1)
 class StatusCommandTest {
   @TempDir Path folder;
 

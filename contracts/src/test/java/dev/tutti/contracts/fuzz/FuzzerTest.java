@@ -17,9 +17,12 @@ import org.junit.jupiter.api.Order;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.parallel.Execution;
+import org.junit.jupiter.api.parallel.ExecutionMode;
 
 /** Tests that faulty backends are found, and that the reported programs can be run again. */
 @Timeout(value = 10, unit = TimeUnit.MINUTES)
+@Execution(ExecutionMode.CONCURRENT)
 @Order(1)
 class FuzzerTest {
   private static final Duration PATIENCE = Duration.ofSeconds(5);
