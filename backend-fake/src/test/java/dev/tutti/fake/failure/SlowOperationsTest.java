@@ -18,10 +18,8 @@ import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.CyclicBarrier;
 import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.parallel.Isolated;
 
 /** Tests the warnings about operations that wait for long. */
-@Isolated("threads of other tests in shared locks would bring in real time")
 class SlowOperationsTest {
   /** After what time, as shipped, an operation is slow. */
   private static final Duration SLOW = Duration.ofSeconds(30);

@@ -20,7 +20,7 @@ import org.junit.platform.commons.support.AnnotationSupport;
 
 /**
  * Runs a test as the main thread of a {@link Simulation}, once for each of several seeds. A wait
- * for real time fails it. Its class must be isolated.
+ * for real time fails it.
  */
 @Target(ElementType.METHOD)
 @Retention(RetentionPolicy.RUNTIME)

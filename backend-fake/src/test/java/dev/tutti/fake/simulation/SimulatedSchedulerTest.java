@@ -10,6 +10,9 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -17,9 +20,9 @@ import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.parallel.Isolated;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
 
-@Isolated("threads of other tests in shared locks would bring in real time")
 class SimulatedSchedulerTest {
   private static final long SECOND = 1_000_000_000;
 
@@ -239,46 +242,83 @@ class SimulatedSchedulerTest {
             "paused 1", "crashed 1", "other 1", "other 2", "other 3", "paused 10", "paused 11");
   }
 
-  /** A monitor that threads of runs and a thread outside enter. */
+  /** How threads of runs and a thread outside exclude each other. */
+  private enum Exclusion {
+    MONITOR(Thread.State.BLOCKED) {
+      @Override
+      void run(Shared shared, Runnable body) {
+        synchronized (shared) {
+          body.run();
+        }
+      }
+    },
+    LOCK(Thread.State.WAITING) {
+      @Override
+      void run(Shared shared, Runnable body) {
+        shared.lock.lock();
+        try {
+          body.run();
+        } finally {
+          shared.lock.unlock();
+        }
+      }
+    };
+
+    private final Thread.State waiting;
+
+    Exclusion(Thread.State waiting) {
+      this.waiting = waiting;
+    }
+
+    abstract void run(Shared shared, Runnable body);
+  }
+
+  /** What threads of runs and a thread outside use one at a time. */
   private static final class Shared {
+    private final Exclusion exclusion;
     private final boolean heldOutside;
+    private final ReentrantLock lock = new ReentrantLock();
     private final AtomicBoolean isHeld = new AtomicBoolean();
     private final AtomicInteger steps = new AtomicInteger();
 
-    Shared(boolean heldOutside) {
+    Shared(Exclusion exclusion, boolean heldOutside) {
+      this.exclusion = exclusion;
       this.heldOutside = heldOutside;
     }
 
     void enter() {
       Thread self = Thread.currentThread();
       if (heldOutside) {
-        Thread _ = Thread.ofPlatform().start(() -> hold(self));
+        Thread _ = Thread.ofPlatform().start(() -> exclusion.run(this, () -> hold(self)));
         while (!isHeld.get()) {
           Thread.onSpinWait();
         }
       }
-      synchronized (this) {
-        isHeld.set(false);
+      exclusion.run(this, this::leave);
+    }
+
+    private void leave() {
+      isHeld.set(false);
+      for (int i = 0; i < 1000; i++) {
+        Thread.onSpinWait();
       }
     }
 
-    /** Holds the monitor until another thread of the run continues, or could have. */
+    /** Ends when another thread of the run went on, or could have done so. */
     @SuppressWarnings("ThreadPriorityCheck") // gives the run the processor
     private void hold(Thread waiting) {
-      synchronized (this) {
-        isHeld.set(true);
-        while (waiting.getState() != Thread.State.BLOCKED) {
-          Thread.yield();
-        }
-        int before = steps.get();
-        for (int look = 0; look < 100 && steps.get() == before; look++) {
-          Thread.yield();
-        }
+      isHeld.set(true);
+      while (waiting.getState() != exclusion.waiting) {
+        Thread.yield();
+      }
+      int before = steps.get();
+      for (int look = 0; look < 100 && steps.get() == before; look++) {
+        Thread.yield();
       }
     }
   }
 
-  @SuppressWarnings("ThreadPriorityCheck") // the others continue
+  @SuppressWarnings("ThreadPriorityCheck") // the others go on
   private static Outcome runAround(Shared shared, long seed) {
     return run(
         seed,
@@ -292,10 +332,28 @@ class SimulatedSchedulerTest {
         });
   }
 
-  @Test
-  void aMonitorThatAThreadOutsideHoldsChangesNoStep() {
+  @ParameterizedTest
+  @EnumSource
+  void whatAThreadOutsideHoldsChangesNoStep(Exclusion exclusion) {
     for (int seed = 0; seed < 10; seed++) {
-      assertThat(runAround(new Shared(true), seed)).isEqualTo(runAround(new Shared(false), seed));
+      assertThat(runAround(new Shared(exclusion, true), seed))
+          .isEqualTo(runAround(new Shared(exclusion, false), seed));
+    }
+  }
+
+  /** Runs of several threads at once, which use the same lock. */
+  @Test
+  void runsThatShareALockTakeTheStepsOfOneAlone() throws Exception {
+    Shared shared = new Shared(Exclusion.LOCK, false);
+    Outcome alone = runAround(shared, 3);
+    try (ExecutorService carriers = Executors.newFixedThreadPool(3)) {
+      List<Future<Outcome>> runs = new ArrayList<>();
+      for (int i = 0; i < 30; i++) {
+        runs.add(carriers.submit(() -> runAround(shared, 3)));
+      }
+      for (Future<Outcome> each : runs) {
+        assertThat(each.get()).isEqualTo(alone);
+      }
     }
   }
 }

@@ -26,14 +26,12 @@ import java.nio.channels.SocketChannel;
 import java.time.Duration;
 import java.util.Map;
 import java.util.concurrent.FutureTask;
-import org.junit.jupiter.api.parallel.Isolated;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /**
  * Runs a group of two ranks on a simulated network, in which the other rank sends invalid messages.
  */
-@Isolated("threads of other tests in shared locks would bring in real time")
 class SimulatedGarbageTest {
   private static final int SEEDS = Integer.getInteger("tutti.seeds", TestTier.isFast() ? 10 : 200);
   private static final Duration TIMEOUT = Duration.ofMinutes(2);
