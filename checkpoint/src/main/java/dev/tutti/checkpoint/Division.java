@@ -1,7 +1,7 @@
 package dev.tutti.checkpoint;
 
 import dev.tutti.checkpoint.folder.WrittenRange;
-import dev.tutti.checkpoint.format.Json;
+import dev.tutti.checkpoint.format.JsonText;
 import dev.tutti.checkpoint.format.MalformedException;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
@@ -36,7 +36,7 @@ final class Division {
   Division(String what, List<byte[]> descriptions) {
     for (byte[] description : descriptions) {
       try {
-        ranks.add((Map<?, ?>) Json.read(ByteBuffer.wrap(description)));
+        ranks.add((Map<?, ?>) JsonText.read(ByteBuffer.wrap(description)));
       } catch (MalformedException e) {
         throw new CheckpointException(
             "%s failed: rank %d does not save; call the same methods on all ranks"
@@ -65,7 +65,7 @@ final class Division {
               .toList());
     }
     json.put("parts", parts);
-    return Json.write(json).getBytes(StandardCharsets.UTF_8);
+    return JsonText.write(json).getBytes(StandardCharsets.UTF_8);
   }
 
   private static List<Object> json(WrittenRange range) {

@@ -10,7 +10,7 @@ import dev.tutti.checkpoint.folder.Piece;
 import dev.tutti.checkpoint.folder.PieceBatch;
 import dev.tutti.checkpoint.folder.PieceReader;
 import dev.tutti.checkpoint.folder.PieceStream;
-import dev.tutti.checkpoint.format.Json;
+import dev.tutti.checkpoint.format.JsonText;
 import dev.tutti.checkpoint.format.MalformedException;
 import dev.tutti.checkpoint.format.Manifest;
 import dev.tutti.checkpoint.format.StoredRange;
@@ -180,7 +180,7 @@ final class LoadRun {
         case Value value -> {}
       }
     }
-    return Json.write(List.of((long) Arrays.hashCode(manifest.encode()), copies, names));
+    return JsonText.write(List.of((long) Arrays.hashCode(manifest.encode()), copies, names));
   }
 
   /**
@@ -193,7 +193,7 @@ final class LoadRun {
     Set<Object> held = new HashSet<>();
     for (byte[] each : planned) {
       try {
-        List<?> fields = (List<?>) Objects.requireNonNull(Json.read(ByteBuffer.wrap(each)));
+        List<?> fields = (List<?>) Objects.requireNonNull(JsonText.read(ByteBuffer.wrap(each)));
         manifests.add(fields.get(0));
         copies.add(fields.get(1));
         held.addAll((List<?>) fields.get(2));

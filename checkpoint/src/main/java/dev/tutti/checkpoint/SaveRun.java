@@ -5,7 +5,7 @@ import dev.tutti.checkpoint.folder.CheckpointFolder;
 import dev.tutti.checkpoint.folder.RangeWriter;
 import dev.tutti.checkpoint.folder.WrittenRange;
 import dev.tutti.checkpoint.format.FileRecord;
-import dev.tutti.checkpoint.format.Json;
+import dev.tutti.checkpoint.format.JsonText;
 import dev.tutti.checkpoint.format.Manifest;
 import dev.tutti.checkpoint.format.StoredRange;
 import java.io.IOException;
@@ -160,7 +160,7 @@ final class SaveRun {
     Map<String, Object> json = new LinkedHashMap<>();
     json.put("metadata", Map.of("total_size", bytes));
     json.put("weight_map", files);
-    return Json.write(json) + "\n";
+    return JsonText.write(json) + "\n";
   }
 
   /** Deletes what a failed save has written, as far as possible; the next job sweeps the rest. */

@@ -89,7 +89,7 @@ public record Manifest(
     json.put("tensors", ranges.stream().map(Manifest::json).toList());
     json.put("counters", counters);
     json.put("values", values);
-    String text = Json.write(json);
+    String text = JsonText.write(json);
     String digested = text.substring(0, text.length() - 1);
     return (digested + DIGEST_MEMBER + Sha256.of(digested.getBytes(StandardCharsets.UTF_8)) + END)
         .getBytes(StandardCharsets.UTF_8);
@@ -128,7 +128,7 @@ public record Manifest(
     if (!digest.equals(Sha256.of(Arrays.copyOf(utf8, end)))) {
       throw new MalformedException("its SHA-256 is not that of its content");
     }
-    if (!(Json.read(ByteBuffer.wrap(utf8)) instanceof Map<?, ?> json)
+    if (!(JsonText.read(ByteBuffer.wrap(utf8)) instanceof Map<?, ?> json)
         || !FORMAT.equals(json.get("format"))) {
       throw new MalformedException("not of the format " + FORMAT);
     }

@@ -93,7 +93,7 @@ public final class Safetensors {
         throw new IllegalArgumentException("two tensors are named '" + entry.name() + "'");
       }
     }
-    byte[] text = Json.write(json).getBytes(StandardCharsets.UTF_8);
+    byte[] text = JsonText.write(json).getBytes(StandardCharsets.UTF_8);
     int length = Math.ceilDiv(LENGTH_BYTES + text.length, PAGE) * PAGE;
     if (length - LENGTH_BYTES > LONGEST_HEADER) {
       throw new IllegalArgumentException(
@@ -144,7 +144,7 @@ public final class Safetensors {
     }
     long base = LENGTH_BYTES + (long) json.remaining();
     List<StoredTensor> tensors = new ArrayList<>();
-    Object all = Json.read(json);
+    Object all = JsonText.read(json);
     for (Map.Entry<?, ?> entry : ((Map<?, ?>) require(all)).entrySet()) {
       String name = (String) require(entry.getKey());
       if (name.equals(METADATA)) {

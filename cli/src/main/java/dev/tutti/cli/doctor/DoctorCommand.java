@@ -4,7 +4,7 @@ import dev.tutti.Settings;
 import dev.tutti.cli.doctor.CheckResult.Status;
 import dev.tutti.cli.help.Version;
 import dev.tutti.cli.process.Terminal;
-import dev.tutti.runtime.record.JsonWriter;
+import dev.tutti.json.Json;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -139,6 +139,6 @@ public final class DoctorCommand implements Callable<Integer> {
     fields.put("status", finding.status().name().toLowerCase(Locale.ROOT));
     fields.put("value", finding.value());
     fields.put("detail", finding.detail());
-    return JsonWriter.write(fields);
+    return Json.write(fields);
   }
 }

@@ -1,7 +1,7 @@
 package dev.tutti.cli.status;
 
 import dev.tutti.cli.process.Terminal;
-import dev.tutti.runtime.record.JsonWriter;
+import dev.tutti.json.Json;
 import dev.tutti.runtime.view.JobView;
 import dev.tutti.spi.Printable;
 import java.util.List;
@@ -32,7 +32,7 @@ public final class JobOutput {
   /** Prints a view; on a terminal, the verdict is colored. */
   public void print(JobView job, Terminal terminal) {
     if (format.equals("json")) {
-      terminal.out().println(JsonWriter.write(job.toMap()));
+      terminal.out().println(Json.write(job.toMap()));
     } else {
       List<String> lines = job.lines().stream().map(Printable::line).toList();
       int color =

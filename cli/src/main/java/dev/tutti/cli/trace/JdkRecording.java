@@ -2,8 +2,8 @@ package dev.tutti.cli.trace;
 
 import dev.tutti.DType;
 import dev.tutti.cli.process.Reasons;
+import dev.tutti.json.Json;
 import dev.tutti.runtime.operation.RankProgress.Issued;
-import dev.tutti.runtime.record.JsonReader;
 import dev.tutti.runtime.view.FlightRecordReader;
 import dev.tutti.runtime.view.JobRecords;
 import dev.tutti.runtime.view.JobRecords.Taken;
@@ -120,7 +120,7 @@ final class JdkRecording {
         trace.addGroup(
             event.getString("group"), FlightRecordReader.ranks(event.getString("ranks")));
         String json = FlightRecordReader.text(event.getString("entry"));
-        if (!json.isEmpty() && JsonReader.read(json) instanceof Map<?, ?> fields) {
+        if (!json.isEmpty() && Json.read(json) instanceof Map<?, ?> fields) {
           RankOperation call = FlightRecordReader.operation(rank, fields).bare();
           latest.put(call.key(), call);
         }

@@ -1,6 +1,6 @@
 package dev.tutti.cli.trace;
 
-import dev.tutti.runtime.record.JsonWriter;
+import dev.tutti.json.Json;
 import dev.tutti.runtime.view.JobView;
 import dev.tutti.runtime.view.Pause;
 import dev.tutti.runtime.view.RankOperation;
@@ -35,7 +35,7 @@ final class PerfettoEvents {
   static String write(JobView job) {
     PerfettoEvents all = new PerfettoEvents(job);
     job.records().operations().forEach(all::add);
-    return JsonWriter.write(Map.of("displayTimeUnit", "ns", "traceEvents", all.events));
+    return Json.write(Map.of("displayTimeUnit", "ns", "traceEvents", all.events));
   }
 
   private void add(int rank, List<RankOperation> calls) {

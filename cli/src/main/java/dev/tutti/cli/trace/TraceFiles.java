@@ -3,7 +3,7 @@ package dev.tutti.cli.trace;
 import dev.tutti.cli.process.Counts;
 import dev.tutti.cli.process.Reasons;
 import dev.tutti.cli.trace.TraceJobs.Part;
-import dev.tutti.runtime.record.JsonReader;
+import dev.tutti.json.Json;
 import dev.tutti.runtime.view.FlightRecordReader;
 import dev.tutti.runtime.view.JobRecords;
 import dev.tutti.runtime.view.RankOperation;
@@ -118,7 +118,7 @@ final class TraceFiles {
       Object value =
           isPickle(head)
               ? PickleReader.read(Files.readAllBytes(path))
-              : JsonReader.read(Files.readString(path));
+              : Json.read(Files.readString(path));
       long newest = 0;
       long restarts = -1;
       if (value instanceof Map<?, ?> fields) {

@@ -13,10 +13,9 @@ import dev.tutti.cli.run.LaunchRendezvous.Verdict;
 import dev.tutti.fake.simulation.FaultPlan;
 import dev.tutti.fake.simulation.FaultPlan.Fault;
 import dev.tutti.fake.simulation.SimulatedWorld;
+import dev.tutti.json.Json;
 import dev.tutti.runtime.failure.FailureLog;
 import dev.tutti.runtime.failure.JobVerdict;
-import dev.tutti.runtime.record.JsonReader;
-import dev.tutti.runtime.record.JsonWriter;
 import dev.tutti.runtime.status.StatusQuery;
 import dev.tutti.runtime.view.FlightRecordReader;
 import dev.tutti.runtime.view.JobPage;
@@ -90,7 +89,7 @@ class FiveJobsTest {
     JobView trace() {
       JobRecords all = JobRecords.empty();
       records.forEach(
-          (rank, json) -> FlightRecordReader.add((Map<?, ?>) JsonReader.read(json), rank, all));
+          (rank, json) -> FlightRecordReader.add((Map<?, ?>) Json.read(json), rank, all));
       all.pauses().addAll(pauses);
       return JobView.of(all);
     }
@@ -192,7 +191,7 @@ class FiveJobsTest {
   private static Map<?, ?> unzip(byte[] zipped) {
     try (GZIPInputStream in = new GZIPInputStream(new ByteArrayInputStream(zipped))) {
       String json = new String(in.readAllBytes(), StandardCharsets.UTF_8);
-      return (Map<?, ?>) JsonReader.read(json);
+      return (Map<?, ?>) Json.read(json);
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }
@@ -232,14 +231,14 @@ class FiveJobsTest {
   private static Object schema() {
     try {
       Path file = SourceTree.root().resolve("docs/job-view.schema.json");
-      return JsonReader.read(Files.readString(file));
+      return Json.read(Files.readString(file));
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }
   }
 
   private static String firstOfJson(JobView view) {
-    Map<?, ?> map = (Map<?, ?>) JsonReader.read(JsonWriter.write(view.toMap()));
+    Map<?, ?> map = (Map<?, ?>) Json.read(Json.write(view.toMap()));
     assertThat(JsonSchema.misfits("view", map, SCHEMA)).isEmpty();
     return (String) ((Map<?, ?>) map.get("verdict")).get("text");
   }

@@ -9,7 +9,7 @@ import dev.tutti.fake.RankBody;
 import dev.tutti.fake.simulation.FaultPlan;
 import dev.tutti.fake.simulation.FaultPlan.Fault;
 import dev.tutti.fake.simulation.SimulatedWorld;
-import dev.tutti.runtime.record.JsonReader;
+import dev.tutti.json.Json;
 import dev.tutti.runtime.view.FlightRecordReader;
 import dev.tutti.runtime.view.JobRecords;
 import dev.tutti.runtime.view.JobRecords.Failed;
@@ -84,7 +84,7 @@ class ReplayTest {
     JobRecords trace = JobRecords.empty();
     records.forEach(
         (rank, json) -> {
-          if (JsonReader.read(json) instanceof Map<?, ?> record) {
+          if (Json.read(json) instanceof Map<?, ?> record) {
             FlightRecordReader.add(record, rank, trace);
           }
         });

@@ -16,9 +16,9 @@ import dev.tutti.Work;
 import dev.tutti.cli.JsonSchema;
 import dev.tutti.cli.TestTerminal;
 import dev.tutti.fake.ThreadedProvider;
+import dev.tutti.json.Json;
 import dev.tutti.runtime.failure.JobVerdict;
 import dev.tutti.runtime.operation.RankProgress.Issued;
-import dev.tutti.runtime.record.JsonReader;
 import dev.tutti.runtime.record.PickleWriter;
 import dev.tutti.runtime.view.JobRecords;
 import dev.tutti.runtime.view.JobView;
@@ -358,8 +358,8 @@ class TraceCommandTest {
           group.barrier();
         });
     Path docs = Path.of("../docs/flight-record.schema.json");
-    Object schema = JsonReader.read(Files.readString(docs));
-    Object record = JsonReader.read(Files.readString(folder.resolve("flight-record-1.json")));
+    Object schema = Json.read(Files.readString(docs));
+    Object record = Json.read(Files.readString(folder.resolve("flight-record-1.json")));
     assertThat(JsonSchema.misfits("record", record, schema)).isEmpty();
     assertThat(record).asInstanceOf(InstanceOfAssertFactories.MAP).containsKey("failures");
     assertThat(JsonSchema.misfits("record", Map.of("version", 1L), schema))
@@ -373,9 +373,9 @@ class TraceCommandTest {
     Files.writeString(file, "{\"a\":1}");
     assertThat(tutti(file)).isNotZero();
     assertThat(terminal.err()).contains("other_0: not a flight record");
-    assertThatThrownBy(() -> JsonReader.read("{\"a\":[1,2}"))
+    assertThatThrownBy(() -> Json.read("{\"a\":[1,2}"))
         .isInstanceOf(IllegalArgumentException.class);
-    assertThatThrownBy(() -> JsonReader.read("[".repeat(100_000)))
+    assertThatThrownBy(() -> Json.read("[".repeat(100_000)))
         .isInstanceOf(IllegalArgumentException.class);
     // A pickle that names a class to call.
     assertThatThrownBy(

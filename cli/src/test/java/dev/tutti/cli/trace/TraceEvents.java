@@ -2,7 +2,7 @@ package dev.tutti.cli.trace;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.tutti.runtime.record.JsonReader;
+import dev.tutti.json.Json;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -29,7 +29,7 @@ final class TraceEvents {
   private TraceEvents() {}
 
   static List<Slice> read(Path file) throws IOException {
-    Map<?, ?> whole = (Map<?, ?>) JsonReader.read(Files.readString(file));
+    Map<?, ?> whole = (Map<?, ?>) Json.read(Files.readString(file));
     List<?> events = (List<?>) whole.get("traceEvents");
     Map<Object, String> processes = new HashMap<>();
     Map<Object, String> threads = new HashMap<>();

@@ -46,7 +46,7 @@ class TraceRefusalTest {
         "{\"rank\":0,\"entries\":[{\"op\":\"broadcast\",\"root\":4294967296}]}"
             + " | not a flight record: '4294967296' is no rank",
         "\u00ff | not a flight record: not text in UTF-8",
-        "[\"\\u+123\"] | not JSON: invalid escape at character 8",
+        "[\"\\u+123\"] | not JSON: an invalid escape at character 4",
         "[99999999999999999999] | not JSON: a number that needs more than 64 bits at character 21",
         "FLR | not a whole recording",
         "\u0080\u0002q\u0000. | not a pickle of plain values: it uses values that it does not"

@@ -5,7 +5,7 @@ import com.sun.net.httpserver.HttpServer;
 import com.sun.net.httpserver.HttpsConfigurator;
 import com.sun.net.httpserver.HttpsParameters;
 import com.sun.net.httpserver.HttpsServer;
-import dev.tutti.runtime.record.JsonWriter;
+import dev.tutti.json.Json;
 import dev.tutti.runtime.view.JobPage;
 import dev.tutti.runtime.view.JobView;
 import dev.tutti.spi.Time;
@@ -152,7 +152,7 @@ public final class PageServer implements AutoCloseable {
     add("/", "text/html; charset=utf-8", () -> JobPage.file("job.html"));
     add("/job.js", "text/javascript", () -> JobPage.file("job.js"));
     add("/job.css", "text/css", () -> JobPage.file("job.css"));
-    add("/job", JSON, () -> JsonWriter.write(job.get().toMap()));
+    add("/job", JSON, () -> Json.write(job.get().toMap()));
   }
 
   /**

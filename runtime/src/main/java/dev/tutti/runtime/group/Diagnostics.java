@@ -1,7 +1,7 @@
 package dev.tutti.runtime.group;
 
 import dev.tutti.GroupDiagnostics;
-import dev.tutti.runtime.record.JsonWriter;
+import dev.tutti.json.Json;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Path;
@@ -23,7 +23,7 @@ record Diagnostics(Group group, FlightRecords records) implements GroupDiagnosti
   @Override
   public String flightRecord() {
     records.look();
-    return JsonWriter.write(records.toMap(List.of(group.flightRecord())));
+    return Json.write(records.toMap(List.of(group.flightRecord())));
   }
 
   @Override

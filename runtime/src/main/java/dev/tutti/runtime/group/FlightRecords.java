@@ -1,12 +1,12 @@
 package dev.tutti.runtime.group;
 
 import dev.tutti.Settings;
+import dev.tutti.json.Json;
 import dev.tutti.runtime.events.Events;
 import dev.tutti.runtime.events.RecordSource;
 import dev.tutti.runtime.failure.BoundedCalls;
 import dev.tutti.runtime.operation.FlightRecord;
 import dev.tutti.runtime.operation.GroupIdentity;
-import dev.tutti.runtime.record.JsonWriter;
 import dev.tutti.runtime.record.RecordFiles;
 import dev.tutti.runtime.settings.RuntimeSettings;
 import dev.tutti.spi.Time;
@@ -166,7 +166,7 @@ final class FlightRecords implements RecordSource {
         sink.accept(group.name(), rank, ranks, "");
       }
       for (Map<String, Object> entry : part.entries()) {
-        sink.accept(group.name(), rank, ranks, JsonWriter.write(entry));
+        sink.accept(group.name(), rank, ranks, Json.write(entry));
       }
     }
   }

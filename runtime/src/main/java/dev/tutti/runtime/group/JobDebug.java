@@ -2,12 +2,12 @@ package dev.tutti.runtime.group;
 
 import dev.tutti.Setting;
 import dev.tutti.Settings;
+import dev.tutti.json.Json;
 import dev.tutti.runtime.debug.Metrics;
 import dev.tutti.runtime.debug.PageAccess;
 import dev.tutti.runtime.debug.PageServer;
 import dev.tutti.runtime.debug.Stacks;
 import dev.tutti.runtime.operation.PendingOperations.Wait;
-import dev.tutti.runtime.record.JsonWriter;
 import dev.tutti.runtime.settings.RuntimeSettings;
 import dev.tutti.runtime.view.LiveJob;
 import dev.tutti.spi.BackendProvider;
@@ -110,7 +110,7 @@ final class JobDebug {
         new Metrics(
             own.rank(), () -> own.records().openGroups().stream().map(JobDebug::meter).toList());
     server.add("/status", PageServer.JSON, own::toJson);
-    server.add("/flight-record", PageServer.JSON, () -> JsonWriter.write(own.records().toMap()));
+    server.add("/flight-record", PageServer.JSON, () -> Json.write(own.records().toMap()));
     server.add("/stacks", PageServer.TEXT, Stacks::text);
     server.add("/settings", PageServer.JSON, () -> settings(settings, declared));
     server.add("/metrics", Metrics.TYPE, metrics::write);
@@ -127,7 +127,7 @@ final class JobDebug {
       one.put("description", setting.description());
       all.put(setting.name(), one);
     }
-    return JsonWriter.write(all);
+    return Json.write(all);
   }
 
   private static Metrics.Meter meter(Group group) {

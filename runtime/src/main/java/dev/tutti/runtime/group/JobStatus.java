@@ -1,9 +1,9 @@
 package dev.tutti.runtime.group;
 
 import dev.tutti.TuttiException;
+import dev.tutti.json.Json;
 import dev.tutti.runtime.operation.PendingOperations.Wait;
 import dev.tutti.runtime.operation.RankProgress;
-import dev.tutti.runtime.record.JsonWriter;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.OutputStream;
@@ -76,7 +76,7 @@ record JobStatus(int rank, int size, FlightRecords records) {
 
   /** Returns the status as JSON. */
   String toJson() {
-    return JsonWriter.write(toMap());
+    return Json.write(toMap());
   }
 
   /** Returns the status as compressed JSON. */

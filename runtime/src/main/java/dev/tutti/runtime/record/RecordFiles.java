@@ -1,5 +1,6 @@
 package dev.tutti.runtime.record;
 
+import dev.tutti.json.Json;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
@@ -39,7 +40,7 @@ public final class RecordFiles {
     Path pickle = folder.resolve(String.valueOf(prefix.getFileName()) + rank);
     Path json = folder.resolve("flight-record-" + rank + ".json");
     PrivateFiles.replace(pickle, PickleWriter.write(forTorch));
-    PrivateFiles.replace(json, JsonWriter.write(record).getBytes(StandardCharsets.UTF_8));
+    PrivateFiles.replace(json, Json.write(record).getBytes(StandardCharsets.UTF_8));
     return List.of(pickle, json);
   }
 }

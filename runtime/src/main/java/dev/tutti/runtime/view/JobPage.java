@@ -1,6 +1,6 @@
 package dev.tutti.runtime.view;
 
-import dev.tutti.runtime.record.JsonWriter;
+import dev.tutti.json.Json;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.UncheckedIOException;
@@ -13,7 +13,7 @@ public final class JobPage {
   /** Returns a self-contained page that shows one view. */
   public static String of(JobView job) {
     // No text of a record may end the element that holds the data.
-    String data = JsonWriter.write(job.toMap()).replace("<", "\\u003c");
+    String data = Json.write(job.toMap()).replace("<", "\\u003c");
     return file("job.html")
         .replace(
             "<link rel=\"stylesheet\" href=\"job.css\">", "<style>" + file("job.css") + "</style>")

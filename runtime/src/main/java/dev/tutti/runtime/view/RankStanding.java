@@ -1,9 +1,9 @@
 package dev.tutti.runtime.view;
 
+import dev.tutti.json.Json;
 import dev.tutti.runtime.operation.RankProgress;
 import dev.tutti.runtime.operation.RankProgress.Issued;
 import dev.tutti.runtime.operation.RankProgress.Pending;
-import dev.tutti.runtime.record.JsonReader;
 import java.io.ByteArrayInputStream;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
@@ -61,7 +61,7 @@ record RankStanding(String process, SortedMap<String, InGroup> groups) {
   static Map<?, ?> unzip(byte[] zipped) {
     try (GZIPInputStream in = new GZIPInputStream(new ByteArrayInputStream(zipped))) {
       String json = new String(in.readNBytes(MOST_BYTES), StandardCharsets.UTF_8);
-      if (JsonReader.read(json) instanceof Map<?, ?> map) {
+      if (Json.read(json) instanceof Map<?, ?> map) {
         return map;
       }
     } catch (IOException e) {

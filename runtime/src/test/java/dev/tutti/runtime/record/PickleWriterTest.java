@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
+import dev.tutti.json.Json;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
@@ -108,7 +109,7 @@ class PickleWriterTest {
     assertThatThrownBy(() -> PickleWriter.write(List.of(new Object())))
         .isInstanceOf(IllegalArgumentException.class)
         .hasMessageContaining("java.lang.Object");
-    assertThatThrownBy(() -> JsonWriter.write(List.of(new Object())))
+    assertThatThrownBy(() -> Json.write(List.of(new Object())))
         .isInstanceOf(IllegalArgumentException.class);
   }
 
@@ -134,7 +135,7 @@ class PickleWriterTest {
     Path pickle = folder.resolve("a.pickle");
     Path json = folder.resolve("a.json");
     Files.write(pickle, PickleWriter.write(sample()));
-    Files.writeString(json, JsonWriter.write(sample()));
+    Files.writeString(json, Json.write(sample()));
     String line =
         "import json,pickle,sys; p=pickle.load(open(sys.argv[1],'rb'));"
             + " j=json.load(open(sys.argv[2],encoding='utf-8'));"

@@ -1,8 +1,5 @@
-package dev.tutti.checkpoint.format;
+package dev.tutti.json;
 
-import java.nio.ByteBuffer;
-import java.nio.charset.CharacterCodingException;
-import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -12,9 +9,9 @@ import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A strict reader of JSON (RFC 8259) from files of strangers: maps in the order of the text, lists,
- * strings, longs, doubles, booleans and null. It refuses what parsers read in different ways: a key
- * that occurs twice, text after the value, unpaired surrogates.
+ * A strict reader and a writer of JSON (RFC 8259): maps in the order of the text, lists, strings,
+ * longs, doubles, booleans and null. The reader refuses what parsers read in different ways: a key
+ * that occurs twice, text after the value.
  */
 public final class Json {
   private static final int DEEPEST = 32;
@@ -33,25 +30,19 @@ public final class Json {
   /**
    * Reads a text that consists of one value, with spaces around it.
    *
-   * @param utf8 the text in UTF-8
-   * @throws MalformedException if it is anything else
+   * @throws IllegalArgumentException if it is anything else
    */
-  public static @Nullable Object read(ByteBuffer utf8) throws MalformedException {
-    Json reader;
-    try {
-      reader = new Json(StandardCharsets.UTF_8.newDecoder().decode(utf8.duplicate()).toString());
-    } catch (CharacterCodingException e) {
-      throw new MalformedException("not UTF-8");
-    }
+  public static @Nullable Object read(String text) {
+    Json reader = new Json(text);
     Object value = reader.value();
-    if (reader.peek() != 0 || reader.at < reader.text.length()) {
+    if (reader.peek() != 0 || reader.at < text.length()) {
       throw reader.bad("more than one value");
     }
     return value;
   }
 
-  private MalformedException bad(String what) {
-    return new MalformedException("not JSON: " + what + " at character " + at);
+  private IllegalArgumentException bad(String what) {
+    return new IllegalArgumentException("not JSON: " + what + " at character " + at);
   }
 
   /** Returns the next character that is not white space, or 0 at the end. */
@@ -62,14 +53,14 @@ public final class Json {
     return at < text.length() ? text.charAt(at) : 0;
   }
 
-  private void expect(char c) throws MalformedException {
+  private void expect(char c) {
     if (peek() != c) {
       throw bad("expected " + c);
     }
     at++;
   }
 
-  private @Nullable Object value() throws MalformedException {
+  private @Nullable Object value() {
     if (++depth > DEEPEST) {
       throw bad("nested too deeply");
     }
@@ -87,7 +78,7 @@ public final class Json {
     return value;
   }
 
-  private @Nullable Object word(String word, @Nullable Object value) throws MalformedException {
+  private @Nullable Object word(String word, @Nullable Object value) {
     if (!text.startsWith(word, at)) {
       throw bad("expected " + word);
     }
@@ -95,7 +86,7 @@ public final class Json {
     return value;
   }
 
-  private Map<String, @Nullable Object> map() throws MalformedException {
+  private Map<String, @Nullable Object> map() {
     Map<String, @Nullable Object> map = new LinkedHashMap<>();
     expect('{');
     boolean isMore = peek() != '}';
@@ -104,7 +95,7 @@ public final class Json {
       expect(':');
       Object value = value();
       if (map.containsKey(key)) {
-        throw bad("the key " + quoted(key) + " for the second time");
+        throw bad("the key " + write(key) + " for the second time");
       }
       map.put(key, value);
       isMore = peek() == ',';
@@ -114,7 +105,7 @@ public final class Json {
     return map;
   }
 
-  private List<@Nullable Object> list() throws MalformedException {
+  private List<@Nullable Object> list() {
     List<@Nullable Object> list = new ArrayList<>();
     expect('[');
     boolean isMore = peek() != ']';
@@ -127,7 +118,7 @@ public final class Json {
     return list;
   }
 
-  private String string() throws MalformedException {
+  private String string() {
     expect('"');
     StringBuilder out = new StringBuilder();
     while (next() != '"') {
@@ -138,33 +129,17 @@ public final class Json {
       out.append(c == '\\' ? escaped() : c);
     }
     at++;
-    if (hasHalfPair(out)) {
-      throw bad("half of a surrogate pair in a string");
-    }
     return out.toString();
   }
 
-  private static boolean hasHalfPair(CharSequence text) {
-    for (int i = 0; i < text.length(); i++) {
-      char c = text.charAt(i);
-      if (Character.isSurrogate(c)) {
-        i++;
-        if (i == text.length() || !Character.isSurrogatePair(c, text.charAt(i))) {
-          return true;
-        }
-      }
-    }
-    return false;
-  }
-
-  private char next() throws MalformedException {
+  private char next() {
     if (at == text.length()) {
       throw bad("a string without an end");
     }
     return text.charAt(at);
   }
 
-  private char escaped() throws MalformedException {
+  private char escaped() {
     char c = next();
     at++;
     return switch (c) {
@@ -179,7 +154,7 @@ public final class Json {
     };
   }
 
-  private char hex() throws MalformedException {
+  private char hex() {
     int value = 0;
     for (int i = 0; i < 4; i++) {
       int digit = Character.digit(next(), 16);
@@ -192,7 +167,7 @@ public final class Json {
     return (char) value;
   }
 
-  private Object number() throws MalformedException {
+  private Object number() {
     int start = at;
     while (at < text.length() && "+-.eE0123456789".indexOf(text.charAt(at)) >= 0) {
       at++;
@@ -212,9 +187,10 @@ public final class Json {
   }
 
   /**
-   * Returns a value as JSON in one line.
+   * Returns a value as JSON in one line; numbers that JSON lacks become null.
    *
    * @param value maps, lists, strings, numbers, booleans and null
+   * @throws IllegalArgumentException if the value contains anything else
    */
   public static String write(@Nullable Object value) {
     StringBuilder json = new StringBuilder(1024);
@@ -225,48 +201,46 @@ public final class Json {
   private static void append(StringBuilder json, @Nullable Object value) {
     switch (value) {
       case null -> json.append("null");
-      case String text -> json.append(quoted(text));
+      case String text -> quote(json, text);
+      case Boolean flag -> json.append(flag);
+      case Double number when !Double.isFinite(number) -> json.append("null");
+      case Number number -> json.append(number);
       case Map<?, ?> map -> {
-        String before = "{";
+        String before = "";
+        json.append('{');
         for (Map.Entry<?, ?> entry : map.entrySet()) {
-          json.append(before).append(quoted(String.valueOf(entry.getKey()))).append(':');
-          append(json, entry.getValue());
+          quote(json.append(before), String.valueOf(entry.getKey()));
+          append(json.append(':'), entry.getValue());
           before = ",";
         }
-        json.append(map.isEmpty() ? "{}" : "}");
+        json.append('}');
       }
       case Iterable<?> list -> {
         String before = "";
         json.append('[');
         for (Object element : list) {
-          json.append(before);
-          append(json, element);
+          append(json.append(before), element);
           before = ",";
         }
         json.append(']');
       }
-      default -> json.append(value);
+      default ->
+          throw new IllegalArgumentException("cannot be written as JSON: " + value.getClass());
     }
   }
 
-  private static String quoted(String text) {
-    if (hasHalfPair(text)) {
-      throw new IllegalArgumentException("half of a surrogate pair in the text '" + text + "'");
-    }
-    StringBuilder json = new StringBuilder(text.length() + 2).append('"');
+  private static void quote(StringBuilder json, String text) {
+    json.append('"');
     for (int i = 0; i < text.length(); i++) {
       char c = text.charAt(i);
-      switch (c) {
-        case '"', '\\' -> json.append('\\').append(c);
-        default -> {
-          if (c < ' ') {
-            json.append("\\u%04x".formatted((int) c));
-          } else {
-            json.append(c);
-          }
-        }
+      if (c == '"' || c == '\\') {
+        json.append('\\').append(c);
+      } else if (c < ' ') {
+        json.append("\\u%04x".formatted((int) c));
+      } else {
+        json.append(c);
       }
     }
-    return json.append('"').toString();
+    json.append('"');
   }
 }

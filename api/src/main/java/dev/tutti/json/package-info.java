@@ -1,0 +1,2 @@
+/** JSON as plain values, for modules of Tutti only. */
+package dev.tutti.json;
