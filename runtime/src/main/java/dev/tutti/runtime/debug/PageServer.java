@@ -14,7 +14,6 @@ import dev.tutti.tls.TlsSettings;
 import java.io.IOException;
 import java.net.InetSocketAddress;
 import java.nio.charset.StandardCharsets;
-import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
@@ -31,14 +30,13 @@ import org.jspecify.annotations.Nullable;
 public final class PageServer implements AutoCloseable {
   /*
    * Every resource that clients can use up is bounded: the connections, the threads that read
-   * requests and write answers, the time for both, and the number of answers made at once. Clients
-   * beyond these limits are turned away. The limits on time and connections are the JDK's own. It
+   * requests and write answers, and the time for both. Clients beyond these limits are turned away.
+   * One answer is made at a time. The limits on time and connections are the JDK's own. It
    * reads them once, when it makes its first HTTP server: during that time they are set, unless the
    * program has set them.
    */
   private static final int THREADS = 32;
-  private static final int ANSWERS = 2;
-  private static final int WAIT_SECONDS = 5;
+  private static final int IDLE_SECONDS = 5;
   private static final Map<String, String> LIMITS =
       Map.of(
           "sun.net.httpserver.maxReqTime", "5",
@@ -53,9 +51,7 @@ public final class PageServer implements AutoCloseable {
   private final HttpServer server;
   private final ThreadPoolExecutor threads;
   private final PageAccess access;
-  private final Time time;
   private final Object turn = new Object();
-  private int free = ANSWERS;
   private final String who;
   private final WrongSecrets wrong;
   private final LimitedLog warnings;
@@ -67,7 +63,6 @@ public final class PageServer implements AutoCloseable {
 
   private PageServer(
       HttpServer server, ThreadPoolExecutor threads, PageAccess access, String who, Time time) {
-    this.time = time;
     this.server = server;
     this.threads = threads;
     this.access = access;
@@ -84,7 +79,7 @@ public final class PageServer implements AutoCloseable {
    * @param tls the context that encrypts connections; null for plain HTTP
    * @param name the start of the names of the server's threads
    * @param who who serves, for the log
-   * @param time by which requests wait for each other
+   * @param time starts the threads, and limits how often wrong secrets are presented
    * @throws IOException if the server cannot listen on the address
    */
   public static PageServer create(
@@ -101,7 +96,7 @@ public final class PageServer implements AutoCloseable {
         new ThreadPoolExecutor(
             0,
             THREADS,
-            WAIT_SECONDS,
+            IDLE_SECONDS,
             TimeUnit.SECONDS,
             new SynchronousQueue<>(),
             task -> time.unstarted(name + "-" + number.getAndIncrement(), task));
@@ -184,28 +179,6 @@ public final class PageServer implements AutoCloseable {
     }
   }
 
-  private boolean takeTurn() throws InterruptedException {
-    long deadline = time.deadline(Duration.ofSeconds(WAIT_SECONDS));
-    synchronized (turn) {
-      while (free == 0) {
-        long left = deadline - time.nanoTime();
-        if (left <= 0) {
-          return false;
-        }
-        time.await(turn, left);
-      }
-      free--;
-      return true;
-    }
-  }
-
-  private void giveTurn() {
-    synchronized (turn) {
-      free++;
-      turn.notifyAll();
-    }
-  }
-
   /** Returns whether a request presents the token; answers it if it does not. */
   private boolean isAdmitted(HttpExchange exchange) throws IOException {
     String authorization = exchange.getRequestHeaders().getFirst("Authorization");
@@ -258,19 +231,10 @@ public final class PageServer implements AutoCloseable {
   private void answer(HttpExchange exchange, String type, Content content) throws IOException {
     String text;
     try {
-      if (!takeTurn()) {
-        send(exchange, 503, TEXT, "too many requests at once\n");
-        return;
-      }
-      try {
+      synchronized (turn) {
         text = content.make();
-      } finally {
-        giveTurn();
       }
-    } catch (InterruptedException e) {
-      Thread.currentThread().interrupt();
-      return;
-    } catch (IOException | RuntimeException e) {
+    } catch (IOException | RuntimeException | LinkageError e) {
       send(exchange, 500, TEXT, e + "\n");
       return;
     }

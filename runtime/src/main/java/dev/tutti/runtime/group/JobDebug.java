@@ -41,7 +41,7 @@ final class JobDebug {
    * @param all the view of all ranks
    * @param settings the settings of the rank
    * @param providers the providers of its backends
-   * @param time by which requests wait for each other
+   * @param time starts the threads of the server
    */
   static @Nullable AutoCloseable start(
       JobStatus own,
