@@ -70,10 +70,12 @@ public final class Metrics {
     private final StringBuilder text = new StringBuilder(2048);
     private String name = "";
 
-    void begin(String newName, String type, String help) {
-      name = "tutti_" + newName;
-      text.append("# HELP ").append(name).append(' ').append(help);
-      text.append("\n# TYPE ").append(name).append(' ').append(type).append('\n');
+    /** Begins a metric: its name, its type and what it says, with a space between them. */
+    void begin(String declaration) {
+      String[] words = declaration.split(" ", 3);
+      name = "tutti_" + words[0];
+      text.append("# HELP ").append(name).append(' ').append(words[2]);
+      text.append("\n# TYPE ").append(name).append(' ').append(words[1]).append('\n');
     }
 
     /** Adds a sample; names and values of labels alternate. */
@@ -88,18 +90,13 @@ public final class Metrics {
       text.append('\n');
     }
 
-    void addAll(
-        String type,
-        String newName,
-        String help,
-        List<Meter> groups,
-        ToDoubleFunction<Meter> value) {
-      begin(newName, type, help);
+    void addAll(List<Meter> groups, String declaration, ToDoubleFunction<Meter> value) {
+      begin(declaration);
       groups.forEach(meter -> add(value.applyAsDouble(meter), "group", meter.group));
     }
 
-    void addSums(String newName, String help, ToDoubleFunction<Sums> value) {
-      begin(newName, "counter", help);
+    void addSums(String declaration, ToDoubleFunction<Sums> value) {
+      begin(declaration);
       new TreeMap<>(totals)
           .forEach(
               (group, all) ->
@@ -134,34 +131,25 @@ public final class Metrics {
     List<Meter> groups = meters.get();
     groups.forEach(meter -> totals.computeIfAbsent(meter.group, _ -> listen(meter)));
     Text text = new Text();
-    text.addSums("operations_total", "Operations that have ended", all -> all.operations.sum());
-    text.addSums("operation_bytes_total", "Bytes that operations read", all -> all.bytes.sum());
     text.addSums(
-        "operation_seconds_total",
-        "Total time of operations from issue to end",
+        "operations_total counter Operations that have ended", all -> all.operations.sum());
+    text.addSums(
+        "operation_bytes_total counter Bytes that operations read", all -> all.bytes.sum());
+    text.addSums(
+        "operation_seconds_total counter Total time of operations from issue to end",
         all -> all.nanos.sum() / 1e9);
+    text.addAll(groups, "pending_operations gauge Operations that have not ended", Meter::pending);
     text.addAll(
-        "gauge", "pending_operations", "Operations that have not ended", groups, Meter::pending);
-    text.addAll(
-        "gauge",
-        "waiting_seconds",
-        "Time that the oldest operation that has not ended has waited",
         groups,
+        "waiting_seconds gauge Time that the oldest operation that has not ended has waited",
         Meter::waitedSeconds);
     text.addAll(
-        "gauge",
-        "group_failed",
-        "1 if the group has failed",
-        groups,
-        meter -> meter.hasFailed ? 1 : 0);
+        groups, "group_failed gauge 1 if the group has failed", meter -> meter.hasFailed ? 1 : 0);
     text.addAll(
-        "counter",
-        "collectives_total",
-        "Collectives issued since the group was created",
         groups,
+        "collectives_total counter Collectives issued since the group was created",
         Meter::lastCollective);
-    text.begin(
-        "path_collectives_total", "counter", "Collectives by path since the group was created");
+    text.begin("path_collectives_total counter Collectives by path since the group was created");
     groups.forEach(
         meter ->
             meter.paths.forEach(
