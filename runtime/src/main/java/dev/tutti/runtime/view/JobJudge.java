@@ -63,22 +63,18 @@ final class JobJudge {
   /** Returns what is wrong with the records: calls that do not match, then missing records. */
   static List<JobVerdict> problems(JobFacts job) {
     List<JobVerdict> all = new ArrayList<>();
-    job.records()
-        .groups()
-        .forEach(
-            (group, ranks) -> {
-              JobVerdict found = JobVerdict.ofCalls(job.progress(group), ranks.size());
-              if (found != null) {
-                all.add(inJob(job, group, found));
-              }
-            });
-    job.silent()
-        .forEach(
-            (rank, why) -> {
-              if (why == Silence.NO_RECORD) {
-                all.add(new JobVerdict(State.FAILED, rank, "rank " + rank + " left no record"));
-              }
-            });
+    for (Map.Entry<String, List<Integer>> group : job.records().groups().entrySet()) {
+      JobVerdict found = JobVerdict.ofCalls(job.progress(group.getKey()), group.getValue().size());
+      if (found != null) {
+        all.add(inJob(job, group.getKey(), found));
+      }
+    }
+    for (Map.Entry<Integer, Silence> each : job.silent().entrySet()) {
+      if (each.getValue() == Silence.NO_RECORD) {
+        int rank = each.getKey();
+        all.add(new JobVerdict(State.FAILED, rank, "rank " + rank + " left no record"));
+      }
+    }
     return all;
   }
 
@@ -142,20 +138,17 @@ final class JobJudge {
    * that is not known counts as hung.
    */
   private @Nullable JobVerdict longestWait(long hungNanos) {
-    List<Waiting> all = new ArrayList<>();
-    job.standings()
-        .forEach(
-            (rank, standing) ->
-                standing
-                    .groups()
-                    .forEach(
-                        (group, in) -> {
-                          for (Wait wait : in.waits()) {
-                            long nanos = wait.nanos() < 0 ? hungNanos : wait.nanos();
-                            all.add(new Waiting(rank, group, wait, nanos));
-                          }
-                        }));
-    Waiting longest = all.stream().max(Comparator.comparingLong(Waiting::nanos)).orElse(null);
+    Waiting longest = null;
+    for (Map.Entry<Integer, RankStanding> rank : job.standings().entrySet()) {
+      for (Map.Entry<String, InGroup> group : rank.getValue().groups().entrySet()) {
+        for (Wait wait : group.getValue().waits()) {
+          long nanos = wait.nanos() < 0 ? hungNanos : wait.nanos();
+          if (longest == null || nanos > longest.nanos) {
+            longest = new Waiting(rank.getKey(), group.getKey(), wait, nanos);
+          }
+        }
+      }
+    }
     if (longest == null || longest.nanos < Math.min(SLOW_NANOS, hungNanos)) {
       return null;
     }

@@ -37,6 +37,7 @@ public final class Lags {
   private final JobRecords records;
   private final SortedMap<Integer, Lag> ranks = new TreeMap<>();
   private final List<HeldUp> heldUp = new ArrayList<>();
+  private final SortedMap<Integer, List<Long>> ends = new TreeMap<>();
   private final SortedMap<Integer, Long> offsets = new TreeMap<>();
   private long originNanos;
   private final Map<RankOperation, Long> moving = new HashMap<>();
@@ -118,7 +119,7 @@ public final class Lags {
     Lags lags = new Lags(records);
     records.operations().forEach(lags::measureSpan);
     records.groups().forEach(lags::measure);
-    lags.alignClocks();
+    lags.ends.forEach((rank, differences) -> lags.offsets.put(rank, median(differences)));
     lags.originNanos =
         records.operations().values().stream()
             .flatMap(List::stream)
@@ -172,6 +173,7 @@ public final class Lags {
 
   private void measure(String group, List<Integer> members) {
     for (SortedMap<Integer, RankOperation> calls : records.collectives(group).values()) {
+      compareClocks(calls);
       boolean isWhole = calls.size() == members.size();
       if (isWhole && calls.size() > 1 && calls.values().stream().allMatch(RankOperation::isTimed)) {
         measure(calls);
@@ -235,28 +237,18 @@ public final class Lags {
     }
   }
 
-  private void alignClocks() {
-    SortedMap<Integer, List<Long>> differences = new TreeMap<>();
-    for (String group : records.groups().keySet()) {
-      for (SortedMap<Integer, RankOperation> calls : records.collectives(group).values()) {
-        RankOperation first = calls.firstEntry().getValue();
-        boolean isReference =
-            first.rank() == records.operations().firstKey()
-                && first.endNanos() != 0
-                && END_TOGETHER.contains(first.type());
-        if (isReference) {
-          for (RankOperation call : calls.values()) {
-            if (call.endNanos() != 0) {
-              differences
-                  .computeIfAbsent(call.rank(), _ -> new ArrayList<>())
-                  .add(first.endNanos() - call.endNanos());
-            }
-          }
-        }
+  /** Notes by how much the clocks differ at the end of a collective that ends on all ranks. */
+  private void compareClocks(SortedMap<Integer, RankOperation> calls) {
+    RankOperation first = calls.firstEntry().getValue();
+    boolean isReference =
+        first.rank() == records.operations().firstKey()
+            && first.endNanos() != 0
+            && END_TOGETHER.contains(first.type());
+    for (RankOperation call : calls.values()) {
+      if (isReference && call.endNanos() != 0) {
+        ends.computeIfAbsent(call.rank(), _ -> new ArrayList<>())
+            .add(first.endNanos() - call.endNanos());
       }
-    }
-    for (Map.Entry<Integer, List<Long>> each : differences.entrySet()) {
-      offsets.put(each.getKey(), median(each.getValue()));
     }
   }
 
