@@ -22,7 +22,6 @@ import java.util.function.UnaryOperator;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
-import org.jspecify.annotations.Nullable;
 
 /** The reader of files of flight records, as JSON or pickle, from Tutti or PyTorch, or JFR. */
 final class TraceFiles {
@@ -42,20 +41,13 @@ final class TraceFiles {
   }
 
   /**
-   * A file that is no recording.
+   * A flight record.
    *
-   * @param value what it holds, as plain values
    * @param isPickle whether it is a pickle, which contains less than JSON
-   * @param newestNanos when its newest operation was created, or else when it was written
+   * @param newestNanos the time of its newest operation, or else when it was written
    * @param restarts how many restarts came before it, or -1 as PyTorch's records do not say
    */
-  private record Found(
-      Path path, @Nullable Object value, boolean isPickle, long newestNanos, long restarts) {}
-
-  /** A step that reads or adds the content of a file. */
-  private interface Step {
-    void run() throws IOException;
-  }
+  private record Found(Part part, boolean isPickle, long newestNanos, long restarts) {}
 
   /**
    * Reads files, and the records in folders and their subfolders; other files in folders are left
@@ -70,7 +62,7 @@ final class TraceFiles {
   static JobRecords read(List<Path> paths) throws IOException {
     TraceFiles files = new TraceFiles(paths);
     for (Path path : expand(paths, files.trace.notes())) {
-      boolean _ = files.isTaken(path, () -> files.read(path));
+      files.take(path);
     }
     files.addLatest();
     TraceJobs.requireOne(files.parts);
@@ -80,13 +72,12 @@ final class TraceFiles {
   }
 
   /**
-   * Takes a step; if the file is no record, leaves it out and returns false, unless it is one of
-   * the given files. Failures name the file.
+   * Reads a file; if it is no record, leaves it out, unless it is one of the given files. Failures
+   * name the file.
    */
-  private boolean isTaken(Path path, Step step) throws IOException {
+  private void take(Path path) throws IOException {
     try {
-      step.run();
-      return true;
+      read(path);
     } catch (IllegalArgumentException | CharacterCodingException e) {
       String reason =
           e instanceof CharacterCodingException malformed
@@ -96,7 +87,6 @@ final class TraceFiles {
         throw new IllegalArgumentException(path + ": " + reason, e);
       }
       trace.notes().add(path + " is left out: " + reason);
-      return false;
     } catch (FileSystemException e) {
       throw e;
     } catch (IOException e) {
@@ -107,10 +97,10 @@ final class TraceFiles {
 
   private void read(Path path) throws IOException {
     byte[] head = head(path);
+    Part part = new Part(path.toString(), isRecording(head), JobRecords.empty());
     if (head.length == 0) {
       trace.notes().add(path + " is empty: its rank was killed, or is still running");
-    } else if (isRecording(head)) {
-      Part part = new Part(path.toString(), true, JobRecords.empty());
+    } else if (part.isRecording()) {
       JdkRecording.read(path, part.trace());
       parts.add(part);
       trace.addMissing(part.trace(), UnaryOperator.identity());
@@ -119,18 +109,16 @@ final class TraceFiles {
           isPickle(head)
               ? PickleReader.read(Files.readAllBytes(path))
               : Json.read(Files.readString(path));
-      long newest = 0;
-      long restarts = -1;
-      if (value instanceof Map<?, ?> fields) {
-        restarts = FlightRecordReader.number(fields.get("restarts"), -1);
-        for (Object entry : fields.get("entries") instanceof List<?> all ? all : List.of()) {
-          if (entry instanceof Map<?, ?> one) {
-            newest = Math.max(newest, FlightRecordReader.number(one.get("time_created_ns"), 0));
-          }
-        }
+      if (!(value instanceof Map<?, ?> record) || !(record.get("entries") instanceof List<?>)) {
+        throw new IllegalArgumentException("not a flight record: it has no entries");
       }
+      Object own = record.get("rank");
+      int rank = own instanceof Long ? FlightRecordReader.rank(own) : rankOf(path);
+      FlightRecordReader.add(record, rank, part.trace());
+      long newest = part.lastNanos();
       newest = newest > 0 ? newest : Files.getLastModifiedTime(path).to(TimeUnit.NANOSECONDS);
-      found.add(new Found(path, value, isPickle(head), newest, restarts));
+      long restarts = FlightRecordReader.number(record.get("restarts"), -1);
+      found.add(new Found(part, isPickle(head), newest, restarts));
     }
   }
 
@@ -138,7 +126,7 @@ final class TraceFiles {
    * Adds the records of the job's last attempt, which is the one with the newest operation or, if a
    * record has none, the newest file; those of PyTorch do not say theirs.
    */
-  private void addLatest() throws IOException {
+  private void addLatest() {
     Comparator<Found> byTime = Comparator.comparingLong(Found::newestNanos);
     long last =
         found.stream()
@@ -148,33 +136,22 @@ final class TraceFiles {
             .orElse(0L);
     found.sort(byTime.reversed().thenComparing(Found::isPickle));
     for (Found file : found) {
+      Part part = file.part;
       if (file.restarts >= 0 && file.restarts != last) {
         records
             .notes()
             .add(
                 "%s is left out: it was written after %s, and others after %d"
-                    .formatted(file.path, Counts.of(file.restarts, "restart"), last));
+                    .formatted(part.file(), Counts.of(file.restarts, "restart"), last));
         continue;
       }
-      Part part = new Part(file.path.toString(), false, JobRecords.empty());
-      if (isTaken(file.path, () -> add(file, part.trace()))) {
-        parts.add(part);
-        if (records.operations().keySet().containsAll(part.trace().operations().keySet())) {
-          records.addFailures(part.trace());
-        } else {
-          records.addMissing(part.trace(), UnaryOperator.identity());
-        }
+      parts.add(part);
+      if (records.operations().keySet().containsAll(part.trace().operations().keySet())) {
+        records.addFailures(part.trace());
+      } else {
+        records.addMissing(part.trace(), UnaryOperator.identity());
       }
     }
-  }
-
-  private static void add(Found file, JobRecords trace) {
-    if (!(file.value instanceof Map<?, ?> record) || !(record.get("entries") instanceof List<?>)) {
-      throw new IllegalArgumentException("not a flight record: it has no entries");
-    }
-    Object own = record.get("rank");
-    int rank = own instanceof Long ? FlightRecordReader.rank(own) : rankOf(file.path);
-    FlightRecordReader.add(record, rank, trace);
   }
 
   private static int rankOf(Path path) {

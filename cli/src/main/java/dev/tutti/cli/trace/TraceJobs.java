@@ -39,7 +39,8 @@ final class TraceJobs {
    * @param trace what the file contains
    */
   record Part(String file, boolean isRecording, JobRecords trace) {
-    private long lastNanos() {
+    /** Returns the last time in the file; 0 if it has none. */
+    long lastNanos() {
       return trace.operations().values().stream()
           .flatMap(List::stream)
           .mapToLong(call -> Math.max(call.startNanos(), call.endNanos()))
