@@ -2,7 +2,10 @@ package dev.tutti.runtime.operation;
 
 import dev.tutti.WorkState;
 import dev.tutti.spi.NanoClock;
+import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
@@ -75,78 +78,52 @@ final class SlowOperations {
     if (nowNanos - lookAt < 0) {
       return lookAt;
     }
-    Look look = new Look(nowNanos);
+    List<Waiting> collectives = new ArrayList<>();
+    List<Waiting> messages = new ArrayList<>();
     if (inline != null) {
-      look.see(inline);
+      collectives.add(inline);
     }
     for (Iterable<GroupOperation> some : pending) {
       for (GroupOperation op : some) {
         if (op.currentState() == WorkState.RUNNING) {
-          look.see(new Waiting(op, op.sequenceNumber(), op.issuedNanos()));
+          Waiting waiting = new Waiting(op, op.sequenceNumber(), op.issuedNanos());
+          (waiting.key().isMessage ? messages : collectives).add(waiting);
         }
       }
     }
-    look.tell();
-    told = look.kept;
-    lookAt = look.next;
+    Map<Key, Long> kept = new HashMap<>();
+    lookAt = nowNanos + afterNanos;
+    Comparator<Waiting> byNumber = Comparator.comparingLong(Waiting::sequence);
+    collectives.stream()
+        .min(byNumber)
+        .filter(op -> isDue(op, nowNanos, kept))
+        .ifPresent(op -> tell(op, nowNanos, 0));
+    List<Waiting> late =
+        messages.stream().filter(op -> isDue(op, nowNanos, kept)).sorted(byNumber).toList();
+    if (!late.isEmpty()) {
+      tell(late.getFirst(), nowNanos, late.size() - 1);
+    }
+    told = kept;
     return lookAt;
   }
 
-  /** One look at all operations. */
-  private final class Look {
-    private final long now;
-    private final Map<Key, Long> kept = new HashMap<>();
-    private long next;
-    private @Nullable Waiting collective;
-    private @Nullable Waiting message;
-    private int others;
+  private void tell(Waiting op, long now, int others) {
+    listener.slow(op.op, op.sequence, now - op.sinceNanos, others);
+  }
 
-    Look(long nowNanos) {
-      now = nowNanos;
-      next = nowNanos + afterNanos;
+  /** Returns whether to report an operation now, and notes when to do so next. */
+  private boolean isDue(Waiting op, long now, Map<Key, Long> kept) {
+    Long known = told.get(op.key());
+    long due = known == null ? op.sinceNanos + afterNanos : known;
+    boolean isDue = now - due >= 0;
+    if (isDue) {
+      due = now + Math.max(afterNanos, now - op.sinceNanos);
     }
-
-    void see(Waiting op) {
-      if (op.key().isMessage()) {
-        if (isDue(op)) {
-          others += message == null ? 0 : 1;
-          message = first(message, op);
-        }
-      } else {
-        collective = first(collective, op);
-      }
+    if (isDue || known != null) {
+      kept.put(op.key(), due);
     }
-
-    private Waiting first(@Nullable Waiting one, Waiting other) {
-      return one == null || other.sequence < one.sequence ? other : one;
-    }
-
-    void tell() {
-      Waiting first = collective;
-      if (first != null && isDue(first)) {
-        listener.slow(first.op, first.sequence, now - first.sinceNanos, 0);
-      }
-      Waiting late = message;
-      if (late != null) {
-        listener.slow(late.op, late.sequence, now - late.sinceNanos, others);
-      }
-    }
-
-    /** Returns whether to report an operation now, and notes when to do so next. */
-    private boolean isDue(Waiting op) {
-      Key key = op.key();
-      Long known = told.get(key);
-      long due = known == null ? op.sinceNanos + afterNanos : known;
-      boolean isDue = now - due >= 0;
-      if (isDue) {
-        due = now + Math.max(afterNanos, now - op.sinceNanos);
-      }
-      if (isDue || known != null) {
-        kept.put(key, due);
-      }
-      long look = due + slackNanos;
-      next = look - next < 0 ? look : next;
-      return isDue;
-    }
+    long look = due + slackNanos;
+    lookAt = look - lookAt < 0 ? look : lookAt;
+    return isDue;
   }
 }
