@@ -3,11 +3,9 @@ package dev.tutti.runtime.group;
 import dev.tutti.Setting;
 import dev.tutti.Settings;
 import dev.tutti.json.Json;
-import dev.tutti.runtime.debug.Metrics;
 import dev.tutti.runtime.debug.PageAccess;
 import dev.tutti.runtime.debug.PageServer;
 import dev.tutti.runtime.debug.Stacks;
-import dev.tutti.runtime.operation.PendingOperations.Wait;
 import dev.tutti.runtime.settings.RuntimeSettings;
 import dev.tutti.runtime.view.LiveJob;
 import dev.tutti.spi.BackendProvider;
@@ -106,9 +104,7 @@ final class JobDebug {
     List<Setting<?>> declared = new ArrayList<>(RuntimeSettings.all());
     declared.add(JobToken.SETTING);
     providers.forEach(provider -> declared.addAll(provider.settings()));
-    Metrics metrics =
-        new Metrics(
-            own.rank(), () -> own.records().openGroups().stream().map(JobDebug::meter).toList());
+    Metrics metrics = new Metrics(own.rank(), own.records());
     server.add("/status", PageServer.JSON, own::toJson);
     server.add("/flight-record", PageServer.JSON, () -> Json.write(own.records().toMap()));
     server.add("/stacks", PageServer.TEXT, Stacks::text);
@@ -128,19 +124,5 @@ final class JobDebug {
       all.put(setting.name(), one);
     }
     return Json.write(all);
-  }
-
-  private static Metrics.Meter meter(Group group) {
-    List<Wait> waits = group.pending.waits();
-    return new Metrics.Meter(
-        group.identity.name(),
-        listener -> {
-          var _ = group.listeners.add(listener);
-        },
-        group.runner.sequence(),
-        waits.size(),
-        waits.isEmpty() ? 0 : waits.getFirst().nanos() / 1e9,
-        group.failures.isFailing(),
-        group.paths.read());
   }
 }

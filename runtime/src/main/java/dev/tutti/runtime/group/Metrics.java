@@ -1,46 +1,25 @@
-package dev.tutti.runtime.debug;
+package dev.tutti.runtime.group;
 
 import dev.tutti.GroupListener;
+import dev.tutti.runtime.operation.PendingOperations.Wait;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.LongAdder;
-import java.util.function.Consumer;
-import java.util.function.Supplier;
 import java.util.function.ToDoubleFunction;
 
 /**
  * Writes the metrics of a rank in Prometheus' text format, version 0.0.4. Operations are counted
  * only from the first request on, so that nothing is spent on them before.
  */
-public final class Metrics {
+final class Metrics {
   /** The media type of {@link #write}. */
-  public static final String TYPE = "text/plain; version=0.0.4; charset=utf-8";
+  static final String TYPE = "text/plain; version=0.0.4; charset=utf-8";
 
   private final int rank;
-  private final Supplier<List<Meter>> meters;
+  private final FlightRecords records;
   private final Map<String, Totals> totals = new ConcurrentHashMap<>();
-
-  /**
-   * The metrics of one group of a rank at one moment.
-   *
-   * @param group the name of the group; no two open groups have the same name
-   * @param listeners takes a listener that receives operations from now on
-   * @param lastCollective the number of the last collective
-   * @param pending how many operations have not ended
-   * @param waitedSeconds how many seconds the oldest of those has waited
-   * @param hasFailed whether the group has failed
-   * @param paths how many collectives took each path
-   */
-  public record Meter(
-      String group,
-      Consumer<GroupListener> listeners,
-      long lastCollective,
-      int pending,
-      double waitedSeconds,
-      boolean hasFailed,
-      Map<String, Long> paths) {}
 
   private record Series(String type, String path, String state) {}
 
@@ -90,9 +69,9 @@ public final class Metrics {
       text.append('\n');
     }
 
-    void addAll(List<Meter> groups, String declaration, ToDoubleFunction<Meter> value) {
+    void addAll(List<Group> groups, String declaration, ToDoubleFunction<Group> value) {
       begin(declaration);
-      groups.forEach(meter -> add(value.applyAsDouble(meter), "group", meter.group));
+      groups.forEach(group -> add(value.applyAsDouble(group), "group", group.identity.name()));
     }
 
     void addSums(String declaration, ToDoubleFunction<Sums> value) {
@@ -119,17 +98,17 @@ public final class Metrics {
    * Creates metrics.
    *
    * @param rank the rank among all
-   * @param meters the open groups of the rank; called by any thread
+   * @param records the records of its groups
    */
-  public Metrics(int rank, Supplier<List<Meter>> meters) {
+  Metrics(int rank, FlightRecords records) {
     this.rank = rank;
-    this.meters = meters;
+    this.records = records;
   }
 
   /** Returns the metrics as they are now. */
-  public String write() {
-    List<Meter> groups = meters.get();
-    groups.forEach(meter -> totals.computeIfAbsent(meter.group, _ -> listen(meter)));
+  String write() {
+    List<Group> groups = records.openGroups();
+    groups.forEach(group -> totals.computeIfAbsent(group.identity.name(), _ -> listen(group)));
     Text text = new Text();
     text.addSums(
         "operations_total counter Operations that have ended", all -> all.operations.sum());
@@ -138,28 +117,39 @@ public final class Metrics {
     text.addSums(
         "operation_seconds_total counter Total time of operations from issue to end",
         all -> all.nanos.sum() / 1e9);
-    text.addAll(groups, "pending_operations gauge Operations that have not ended", Meter::pending);
+    text.addAll(
+        groups,
+        "pending_operations gauge Operations that have not ended",
+        group -> group.pending.waits().size());
     text.addAll(
         groups,
         "waiting_seconds gauge Time that the oldest operation that has not ended has waited",
-        Meter::waitedSeconds);
+        Metrics::longestSeconds);
     text.addAll(
-        groups, "group_failed gauge 1 if the group has failed", meter -> meter.hasFailed ? 1 : 0);
+        groups,
+        "group_failed gauge 1 if the group has failed",
+        group -> group.failures.isFailing() ? 1 : 0);
     text.addAll(
         groups,
         "collectives_total counter Collectives issued since the group was created",
-        Meter::lastCollective);
+        group -> group.runner.sequence());
     text.begin("path_collectives_total counter Collectives by path since the group was created");
-    groups.forEach(
-        meter ->
-            meter.paths.forEach(
-                (path, count) -> text.add((double) count, "group", meter.group, "path", path)));
+    for (Group group : groups) {
+      String name = group.identity.name();
+      group.paths.read().forEach((path, count) -> text.add(count, "group", name, "path", path));
+    }
     return text.text.toString();
   }
 
-  private static Totals listen(Meter group) {
+  /** Returns how long the oldest operation of a group that has not ended has waited. */
+  private static double longestSeconds(Group group) {
+    List<Wait> waits = group.pending.waits();
+    return waits.isEmpty() ? 0 : waits.getFirst().nanos() / 1e9;
+  }
+
+  private static Totals listen(Group group) {
     Totals made = new Totals();
-    group.listeners.accept(made);
+    var _ = group.listeners.add(made);
     return made;
   }
 }
