@@ -45,6 +45,7 @@ final class JobTable {
    *
    * @param group the group in which it has waited longest, or else its first group; or empty
    * @param in where it stands in that group, or null
+   * @param longest the operation in which it has waited longest, or null
    * @param missing the ranks that it waits for
    */
   private record Row(
@@ -52,6 +53,7 @@ final class JobTable {
       String process,
       String group,
       @Nullable InGroup in,
+      @Nullable Wait longest,
       List<Integer> missing,
       Lag lag) {
     static Row of(JobFacts job, int rank, RankStanding standing) {
@@ -65,26 +67,21 @@ final class JobTable {
       }
       Wait wait = in == null ? null : in.longest();
       List<Integer> missing = wait == null ? List.of() : job.waitsFor(rank, group, wait);
-      return new Row(rank, standing.process(), group, in, missing, job.lags().of(rank));
-    }
-
-    private @Nullable Wait longest() {
-      return in == null ? null : in.longest();
+      return new Row(rank, standing.process(), group, in, wait, missing, job.lags().of(rank));
     }
 
     private String operation() {
       if (in == null) {
         return "joins";
       }
-      Wait wait = in.longest();
       int more = in.waits().size() - 1;
       return !in.failure().isEmpty()
           ? "failed"
           : !in.progress().joining().isEmpty()
               ? in.progress().joining()
-              : wait == null
+              : longest == null
                   ? "none since #" + in.progress().issued()
-                  : wait.op().describe() + (more > 0 ? " and " + more + " more" : "");
+                  : longest.op().describe() + (more > 0 ? " and " + more + " more" : "");
     }
 
     /** Shortens "its main thread is at app.Loader.next(Loader.java:41)". */
@@ -95,20 +92,19 @@ final class JobTable {
     }
 
     List<String> texts() {
-      Wait wait = longest();
       return List.of(
           "" + rank,
           process,
           group,
           operation(),
-          wait == null || wait.nanos() < 0
+          longest == null || longest.nanos() < 0
               ? ""
-              : JobVerdict.inWords(Duration.ofNanos(wait.nanos())),
-          wait == null
+              : JobVerdict.inWords(Duration.ofNanos(longest.nanos())),
+          longest == null
               ? ""
               : !missing.isEmpty()
                   ? PeerLateException.ranks(missing)
-                  : wait.op().type().isPointToPoint() ? "any rank" : "nobody",
+                  : longest.op().type().isPointToPoint() ? "any rank" : "nobody",
           lag.times() + "/" + lag.collectives,
           String.format(Locale.ROOT, "%.1f ms", lag.medianNanos() / 1e6),
           percent(lag.waitingNanos()),
@@ -125,14 +121,13 @@ final class JobTable {
     }
 
     Map<String, Object> toMap() {
-      Wait wait = longest();
       Map<String, Object> map = new LinkedHashMap<>();
       map.put("rank", rank);
       map.put("state", "alive");
       map.put("process", process);
       map.put("group", group);
       map.put("operation", operation());
-      map.put("waited_s", wait == null || wait.nanos() < 0 ? null : wait.nanos() / 1e9);
+      map.put("waited_s", longest == null || longest.nanos() < 0 ? null : longest.nanos() / 1e9);
       map.put("waits_for", missing);
       map.put("collectives", lag.collectives);
       map.put("last", lag.times());
