@@ -136,6 +136,7 @@ public final class Main implements Runnable {
             .addSubcommand(help);
     line.setOut(new PrintWriter(terminal.out(), true, UTF_8));
     line.setErr(new PrintWriter(terminal.err(), true, UTF_8));
+    line.setCaseInsensitiveEnumValuesAllowed(true);
     line.registerConverter(Duration.class, new DurationConverter());
     line.registerConverter(Path.class, new PathConverter());
     line.registerConverter(int.class, new WholeNumberConverter<>(Integer::valueOf));

@@ -62,8 +62,8 @@ import picocli.CommandLine.Spec;
     })
 public final class BenchCommand implements Callable<Integer> {
   private enum Format {
-    TABLE,
-    JSON
+    table,
+    json
   }
 
   @Mixin private BenchOptions options = new BenchOptions();
@@ -85,7 +85,7 @@ public final class BenchCommand implements Callable<Integer> {
       names = "--format",
       paramLabel = "table|json",
       description = "Output: a table, or one JSON object per line. Default: table.")
-  private String format = "table";
+  private Format format = Format.table;
 
   @Option(
       names = "--plot",
@@ -113,7 +113,6 @@ public final class BenchCommand implements Callable<Integer> {
 
   @Override
   public Integer call() throws InterruptedException, IOException {
-    Format chosen = format();
     requireFittingOptions();
     if (simulation.simulate) {
       new SimulatedBench(
@@ -121,7 +120,7 @@ public final class BenchCommand implements Callable<Integer> {
               options,
               BenchDevice.provider(options, settings),
               settings,
-              chosen == Format.JSON,
+              format == Format.json,
               terminal.out())
           .run();
       return 0;
@@ -134,7 +133,7 @@ public final class BenchCommand implements Callable<Integer> {
       BenchPlot.check(plot, ops);
     }
     List<String> expected = rows(ops);
-    if (chosen == Format.TABLE) {
+    if (format == Format.table) {
       crowding(ranks, Runtime.getRuntime().availableProcessors())
           .ifPresent(terminal.out()::println);
       String note = inJvm ? "" : launch().jvmFlags(options, ranks).note();
@@ -142,7 +141,7 @@ public final class BenchCommand implements Callable<Integer> {
         terminal.out().println("# " + note);
       }
     }
-    PrintStream remarks = chosen == Format.TABLE ? terminal.out() : terminal.err();
+    PrintStream remarks = format == Format.table ? terminal.out() : terminal.err();
     BenchDevice.crowding(ranks, devices).ifPresent(remarks::println);
     BenchTable table = new BenchTable(terminal.out());
     List<BenchRow> rows = new ArrayList<>();
@@ -155,7 +154,7 @@ public final class BenchCommand implements Callable<Integer> {
                   progress.step(
                       () -> {
                         rows.add(row);
-                        if (chosen == Format.JSON) {
+                        if (format == Format.json) {
                           terminal.out().println(row.toJson());
                         } else {
                           table.add(row);
@@ -169,7 +168,7 @@ public final class BenchCommand implements Callable<Integer> {
       throw new LaunchException(1, "got " + rows.size() + " rows instead of " + expected.size());
     }
     long wrong = rows.stream().mapToLong(BenchRow::wrong).sum();
-    if (chosen == Format.TABLE) {
+    if (format == Format.table) {
       terminal.out().println(summary(rows, wrong, System.nanoTime() - start));
     }
     if (plot != null) {
@@ -262,14 +261,6 @@ public final class BenchCommand implements Callable<Integer> {
         wrong,
         wrong == 0 ? "OK" : "FAILED",
         BenchTable.digits(mean));
-  }
-
-  private Format format() {
-    try {
-      return Format.valueOf(format.toUpperCase(Locale.ROOT));
-    } catch (IllegalArgumentException e) {
-      throw new IllegalArgumentException("--format must be table or json, not '" + format + "'", e);
-    }
   }
 
   /** Checks the requested operations against the capabilities of the backend, and expands "all". */

@@ -26,11 +26,16 @@ import picocli.CommandLine.Option;
     optionListHeading = "%nOptions:%n",
     footer = {"", "The exit code is 1 if something essential does not work."})
 public final class DoctorCommand implements Callable<Integer> {
+  private enum Format {
+    table,
+    json
+  }
+
   @Option(
       names = "--format",
       paramLabel = "table|json",
       description = "Output: a table, or one JSON object per line. Default: table.")
-  private String format = "table";
+  private Format format = Format.table;
 
   @Option(
       names = "--all",
@@ -49,14 +54,6 @@ public final class DoctorCommand implements Callable<Integer> {
 
   @Override
   public Integer call() {
-    boolean json =
-        switch (format.toLowerCase(Locale.ROOT)) {
-          case "json" -> true;
-          case "table" -> false;
-          default ->
-              throw new IllegalArgumentException(
-                  "--format must be table or json, not '" + format + "'");
-        };
     ProviderCheck providers = new ProviderCheck(settings);
     List<CheckResult> findings = new ArrayList<>();
     findings.add(CheckResult.ok("tutti", "version", Version.text(), ""));
@@ -64,7 +61,7 @@ public final class DoctorCommand implements Callable<Integer> {
     findings.addAll(providers.run());
     findings.addAll(LaunchCheck.run(settings));
     findings.addAll(SettingsCheck.run(settings, providers, environment));
-    if (json) {
+    if (format == Format.json) {
       findings.forEach(finding -> terminal.out().println(toJson(finding)));
     } else {
       print(all ? findings : DoctorSummary.of(findings));

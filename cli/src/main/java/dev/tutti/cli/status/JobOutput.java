@@ -9,29 +9,22 @@ import picocli.CommandLine.Option;
 
 /** How commands print the view of a job. */
 public final class JobOutput {
-  private static final List<String> FORMATS = List.of("text", "json");
   private static final String RESET = "\u001b[0m";
+
+  private enum Format {
+    text,
+    json
+  }
 
   @Option(
       names = "--format",
       paramLabel = "text|json",
       description = "Output: lines for people, or a line of JSON. Default: text.")
-  private String format = "text";
-
-  /**
-   * Checks the options.
-   *
-   * @throws IllegalArgumentException if there is no such format
-   */
-  public void check() {
-    if (!FORMATS.contains(format)) {
-      throw new IllegalArgumentException("--format must be text or json, not '" + format + "'");
-    }
-  }
+  private Format format = Format.text;
 
   /** Prints a view; on a terminal, the verdict is colored. */
   public void print(JobView job, Terminal terminal) {
-    if (format.equals("json")) {
+    if (format == Format.json) {
       terminal.out().println(Json.write(job.toMap()));
     } else {
       List<String> lines = job.lines().stream().map(Printable::line).toList();

@@ -25,7 +25,6 @@ import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.time.Duration;
-import java.util.List;
 import java.util.Map;
 import java.util.SortedMap;
 import java.util.concurrent.Callable;
@@ -53,10 +52,14 @@ import picocli.CommandLine.Option;
           + " rank is hung, calls do not match or a group has failed, and 1 if there is no job."
     })
 public final class StatusCommand implements Callable<Integer> {
-  private static final List<String> FAIL_ON = List.of("hung", "slow");
   private static final int SLOW = 3;
   private static final int HUNG = 4;
   private static final String CLEAR = "\u001b[H\u001b[2J";
+
+  private enum FailOn {
+    hung,
+    slow
+  }
 
   @Option(
       names = "--at",
@@ -95,7 +98,7 @@ public final class StatusCommand implements Callable<Integer> {
       names = "--fail-on",
       paramLabel = "hung|slow",
       description = "From which state of the job on the exit code is not 0. Default: slow.")
-  private String failOn = "slow";
+  private FailOn failOn = FailOn.slow;
 
   @Option(
       names = "--web",
@@ -128,10 +131,6 @@ public final class StatusCommand implements Callable<Integer> {
     if (prefix != null && prefix.isEmpty()) {
       throw new IllegalArgumentException("--prefix must not be empty; leave it out for no prefix");
     }
-    if (!FAIL_ON.contains(failOn)) {
-      throw new IllegalArgumentException("--fail-on must be hung or slow, not '" + failOn + "'");
-    }
-    output.check();
     requirePositive("--every", every);
     requirePositive("--timeout", timeout);
     Place place = place();
@@ -186,7 +185,7 @@ public final class StatusCommand implements Callable<Integer> {
 
   private int exitCode(State state) {
     boolean isHung = state.compareTo(State.HUNG) >= 0;
-    boolean isSlow = state != State.HEALTHY && failOn.equals("slow");
+    boolean isSlow = state != State.HEALTHY && failOn == FailOn.slow;
     return isHung ? HUNG : isSlow ? SLOW : 0;
   }
 

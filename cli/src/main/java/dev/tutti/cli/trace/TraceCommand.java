@@ -69,7 +69,6 @@ public final class TraceCommand implements Callable<Integer> {
 
   @Override
   public Integer call() {
-    output.check();
     JobRecords records = read();
     records.notes().forEach(note -> terminal.err().println("tutti trace: " + Printable.line(note)));
     JobView job = JobView.of(records);

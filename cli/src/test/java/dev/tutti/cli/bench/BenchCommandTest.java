@@ -388,7 +388,7 @@ class BenchCommandTest {
         "--timeout=0.5ms | --timeout must be at least 1 ms, not 0.5 ms",
         "--time=0.5ms | --time must be at least 1 ms, not 0.5 ms",
         "--time=5x | Invalid value for option '--time': '5x': expected a time such as 30, 250ms,",
-        "--format=xml | --format must be table or json, not 'xml'",
+        "--format=xml | Invalid value for option '--format': expected one of [table, json] ",
         "--plot=/no/such/folder/x.svg | --plot /no/such/folder/x.svg: no such folder",
         "--max-bytes=12Q | option '--max-bytes': '12Q': expected a number of bytes such as 4096,",
         "--max-bytes=9999999999G | '9999999999G': the number of bytes is too large",
