@@ -18,7 +18,14 @@ import java.util.TreeMap;
  * because Perfetto drops events of a row that overlap without nesting.
  */
 final class PerfettoEvents {
+  /*
+   * Perfetto refuses negative times. Some of its versions take thread 0 for the main thread of its
+   * process, or find the thread that a name is of by the thread's number alone. So the first pause
+   * or operation is at time 0, and rows are numbered through all ranks, from 1.
+   */
   private final JobView job;
+  private final double fromMicros;
+  private int rows;
   private final List<Object> events = new ArrayList<>();
 
   /** An operation or a pause, by the clock of its rank. */
@@ -30,6 +37,10 @@ final class PerfettoEvents {
 
   private PerfettoEvents(JobView job) {
     this.job = job;
+    this.fromMicros =
+        job.records().pauses().stream()
+            .mapToDouble(pause -> job.lags().micros(pause.rank(), pause.startNanos()))
+            .reduce(0, Math::min);
   }
 
   static String write(JobView job) {
@@ -39,11 +50,12 @@ final class PerfettoEvents {
   }
 
   private void add(int rank, List<RankOperation> calls) {
-    name("process_name", rank, 0, "rank " + rank);
-    SortedMap<String, List<Slice>> rows = new TreeMap<>();
+    name("process_name", rank, rows + 1, "rank " + rank);
+    SortedMap<String, List<Slice>> slices = new TreeMap<>();
     for (RankOperation call : calls) {
       String kind = call.isMessage() ? "message" : "collective";
-      rows.computeIfAbsent("group " + call.group() + " " + kind + "s", _ -> new ArrayList<>())
+      slices
+          .computeIfAbsent("group " + call.group() + " " + kind + "s", _ -> new ArrayList<>())
           .add(
               new Slice(
                   call.type().label(),
@@ -54,14 +66,12 @@ final class PerfettoEvents {
     }
     for (Pause pause : job.records().pauses()) {
       if (pause.rank() == rank) {
-        rows.computeIfAbsent("pauses", _ -> new ArrayList<>())
+        slices
+            .computeIfAbsent("pauses", _ -> new ArrayList<>())
             .add(new Slice(pause.what(), "pause", pause.startNanos(), pause.nanos(), Map.of()));
       }
     }
-    int first = 0;
-    for (Map.Entry<String, List<Slice>> row : rows.entrySet()) {
-      first += add(rank, first, row.getKey(), row.getValue());
-    }
+    slices.forEach((title, each) -> add(rank, title, each));
   }
 
   private static Map<String, Object> details(RankOperation call) {
@@ -75,9 +85,10 @@ final class PerfettoEvents {
     return details;
   }
 
-  /** Adds slices to as few rows as they need, and returns the number of these. */
-  private int add(int rank, int first, String title, List<Slice> slices) {
+  /** Adds slices to as few new rows as they need. */
+  private void add(int rank, String title, List<Slice> slices) {
     slices.sort(Comparator.comparingLong(Slice::start));
+    int first = rows + 1;
     List<Long> ends = new ArrayList<>();
     for (Slice slice : slices) {
       int row = 0;
@@ -95,12 +106,12 @@ final class PerfettoEvents {
       event.put("cat", slice.kind);
       event.put("pid", rank);
       event.put("tid", first + row);
-      event.put("ts", job.lags().micros(rank, slice.start));
+      event.put("ts", job.lags().micros(rank, slice.start) - fromMicros);
       event.put("dur", slice.nanos / 1e3);
       event.put("args", slice.args);
       events.add(event);
     }
-    return ends.size();
+    rows += ends.size();
   }
 
   private void name(String what, int rank, int row, String name) {

@@ -1,9 +1,11 @@
 package dev.tutti.cli.trace;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.tuple;
 
 import dev.tutti.CallOptions;
 import dev.tutti.DType;
+import dev.tutti.OpType;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.Work;
@@ -11,6 +13,11 @@ import dev.tutti.cli.Main;
 import dev.tutti.cli.TestTerminal;
 import dev.tutti.fake.RankBody;
 import dev.tutti.fake.ThreadedWorld;
+import dev.tutti.runtime.operation.RankProgress.Issued;
+import dev.tutti.runtime.view.JobRecords;
+import dev.tutti.runtime.view.JobView;
+import dev.tutti.runtime.view.Pause;
+import dev.tutti.runtime.view.RankOperation;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -115,6 +122,20 @@ class JdkRecordingTest {
             "rank 0, group 0 collectives: allReduce of 1 float32",
             "rank 0, group 0 collectives 2: allReduce of 2 float32")
         .hasSize(4);
+  }
+
+  /** Perfetto refuses negative times, and garbage is collected before the first operation. */
+  @Test
+  void timesForPerfettoBeginWithTheFirstPause() throws Exception {
+    JobRecords records = JobRecords.empty();
+    Issued barrier = new Issued(OpType.BARRIER, 1, "", "", 0, -1, "");
+    records.add(new RankOperation(0, "0", barrier, -1, 0, "", true, 5000, 6000, false));
+    records.pauses().add(new Pause(0, 1000, 3000, "GC pause"));
+    Path events = folder.resolve("events.json");
+    Files.writeString(events, PerfettoEvents.write(JobView.of(records)));
+    assertThat(TraceEvents.read(events))
+        .extracting(TraceEvents.Slice::name, TraceEvents.Slice::start, TraceEvents.Slice::end)
+        .containsExactlyInAnyOrder(tuple("GC pause", 0L, 2000L), tuple("barrier", 4000L, 5000L));
   }
 
   /** Returns the operations that a file for Perfetto shows, and where. */

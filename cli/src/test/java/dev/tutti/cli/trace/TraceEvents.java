@@ -17,8 +17,10 @@ import java.util.Objects;
 
 /**
  * A reader of the trace event format, as Perfetto imports it: complete events, with the names that
- * metadata events give to their processes and threads. Refuses events that lack a field, and those
- * of a thread that overlap without nesting, which Perfetto drops.
+ * metadata events give to their processes and threads. Refuses events that lack a field, events
+ * before time 0 and those of a thread that overlap without nesting, which Perfetto drops, as well
+ * as a thread 0 and a number of threads of two processes, which some of its versions mistake for
+ * others.
  *
  * @see <a href="https://perfetto.dev/docs/getting-started/other-formats">Perfetto's formats</a>
  */
@@ -33,11 +35,14 @@ final class TraceEvents {
     List<?> events = (List<?>) whole.get("traceEvents");
     Map<Object, String> processes = new HashMap<>();
     Map<Object, String> threads = new HashMap<>();
+    Map<Long, Object> processOf = new HashMap<>();
     Map<Object, List<Slice>> slices = new HashMap<>();
     for (Object each : events) {
       Map<?, ?> event = (Map<?, ?>) each;
       Object process = (Long) event.get("pid");
-      List<Object> thread = List.of(process, (Long) event.get("tid"));
+      Long thread = (Long) event.get("tid");
+      assertThat(thread).isPositive();
+      assertThat(processOf.merge(thread, process, (one, _) -> one)).isEqualTo(process);
       String name = (String) Objects.requireNonNull(event.get("name"));
       Map<?, ?> args = (Map<?, ?>) event.get("args");
       if ("M".equals(event.get("ph"))) {
@@ -49,6 +54,7 @@ final class TraceEvents {
         assertThat(event.get("ph")).isEqualTo("X");
         assertThat(event.get("cat")).isInstanceOf(String.class);
         long start = nanos(event.get("ts"));
+        assertThat(start).isNotNegative();
         Slice slice =
             new Slice(
                 Objects.requireNonNull(processes.get(process)),
