@@ -8,14 +8,18 @@ import dev.tutti.runtime.view.RankStanding.Wait;
 import dev.tutti.spi.PeerLateException;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.Comparator;
 import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Set;
 import java.util.SortedMap;
 import java.util.TreeMap;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /** Writes a job's view as text and as plain values. */
@@ -23,20 +27,6 @@ final class JobTable {
   private static final int GAP = 2;
   private static final String NOTHING = "-";
   private static final int MOST_PAUSES = 10;
-  private static final List<String> HEAD =
-      List.of(
-          "rank",
-          "process",
-          "group",
-          "operation",
-          "for",
-          "waits for",
-          "last",
-          "lag",
-          "waiting",
-          "moving",
-          "at",
-          "last in");
 
   private JobTable() {}
 
@@ -91,28 +81,31 @@ final class JobTable {
           : in.progress().elsewhere().replaceFirst("^its (.*) thread is at ", "$1: ");
     }
 
-    List<String> texts() {
-      return List.of(
-          "" + rank,
-          process,
-          group,
-          operation(),
-          longest == null || longest.nanos() < 0
-              ? ""
-              : JobVerdict.inWords(Duration.ofNanos(longest.nanos())),
-          longest == null
-              ? ""
-              : !missing.isEmpty()
-                  ? PeerLateException.ranks(missing)
-                  : longest.op().type().isPointToPoint() ? "any rank" : "nobody",
-          lag.times() + "/" + lag.collectives,
-          String.format(Locale.ROOT, "%.1f ms", lag.medianNanos() / 1e6),
-          percent(lag.waitingNanos()),
-          percent(lag.movingNanos),
-          thread(),
+    /** Returns the texts of a line by the heads of their columns. */
+    Map<String, String> texts() {
+      Map<String, String> texts = JobTable.texts(rank, process);
+      texts.put("group", group);
+      texts.put("operation", operation());
+      texts.put("for", "");
+      texts.put("waits for", "");
+      if (longest != null) {
+        long nanos = longest.nanos();
+        texts.put("for", nanos < 0 ? "" : JobVerdict.inWords(Duration.ofNanos(nanos)));
+        boolean isForAny = missing.isEmpty() && longest.op().type().isPointToPoint();
+        String ranks = missing.isEmpty() ? "nobody" : PeerLateException.ranks(missing);
+        texts.put("waits for", isForAny ? "any rank" : ranks);
+      }
+      texts.put("last", lag.times() + "/" + lag.collectives);
+      texts.put("lag", String.format(Locale.ROOT, "%.1f ms", lag.medianNanos() / 1e6));
+      texts.put("waiting", percent(lag.waitingNanos()));
+      texts.put("moving", percent(lag.movingNanos));
+      texts.put("at", thread());
+      texts.put(
+          "last in",
           lag.lastIn().entrySet().stream()
               .map(each -> each.getKey() + " (" + each.getValue() + "x)")
               .collect(Collectors.joining(", ")));
+      return texts;
     }
 
     private String percent(long nanos) {
@@ -142,19 +135,20 @@ final class JobTable {
     }
   }
 
+  private static Map<String, String> texts(int rank, String process) {
+    Map<String, String> texts = new LinkedHashMap<>();
+    texts.put("rank", "" + rank);
+    texts.put("process", process);
+    return texts;
+  }
+
   static List<String> lines(JobFacts job, JobVerdict verdict, List<String> problems) {
-    SortedMap<Integer, List<String>> rows = new TreeMap<>();
+    SortedMap<Integer, Map<String, String>> rows = new TreeMap<>();
     job.standings()
         .forEach((rank, standing) -> rows.put(rank, Row.of(job, rank, standing).texts()));
-    for (Map.Entry<Integer, Silence> each : job.silent().entrySet()) {
-      List<String> row = new ArrayList<>(List.of("" + each.getKey(), "" + each.getValue()));
-      HEAD.subList(2, HEAD.size()).forEach(_ -> row.add(""));
-      rows.put(each.getKey(), row);
-    }
-    List<List<String>> table = new ArrayList<>(List.of(HEAD));
-    table.addAll(rows.values());
+    job.silent().forEach((rank, why) -> rows.put(rank, texts(rank, why.toString())));
     List<String> lines = new ArrayList<>(List.of(verdict.text(), ""));
-    lines.addAll(aligned(table));
+    lines.addAll(aligned(rows.values()));
     problems.forEach(text -> lines.add("PROBLEM " + text));
     job.failures(verdict.text()).forEach(text -> lines.add("FAILED " + text));
     job.lags().heldUp().stream()
@@ -165,32 +159,28 @@ final class JobTable {
   }
 
   /**
-   * Returns a line for each row, without the columns that are empty in all rows but the first.
+   * Returns a line with the heads of all columns but the empty ones, and a line for each row.
    *
-   * @param rows rows that all have the same number of texts; the first is the header
+   * @param rows the texts of each row by their heads, in one order
    */
-  private static List<String> aligned(List<List<String>> rows) {
-    int[] widths = new int[rows.getFirst().size()];
-    boolean[] isShown = new boolean[widths.length];
-    for (int r = 0; r < rows.size(); r++) {
-      for (int i = 0; i < widths.length; i++) {
-        String text = rows.get(r).get(i);
-        widths[i] = Math.max(widths[i], text.length());
-        isShown[i] |= r > 0 && !text.isEmpty();
+  private static List<String> aligned(Collection<Map<String, String>> rows) {
+    Set<String> heads = new LinkedHashSet<>();
+    rows.forEach(row -> heads.addAll(row.keySet()));
+    heads.removeIf(head -> rows.stream().allMatch(row -> row.getOrDefault(head, "").isEmpty()));
+    List<StringBuilder> lines = Stream.generate(StringBuilder::new).limit(rows.size() + 1).toList();
+    for (String head : heads) {
+      List<String> column = new ArrayList<>(List.of(head));
+      for (Map<String, String> row : rows) {
+        String text = row.getOrDefault(head, "");
+        column.add(text.isEmpty() ? NOTHING : text);
+      }
+      int width = column.stream().mapToInt(String::length).max().orElse(0) + GAP;
+      for (int i = 0; i < column.size(); i++) {
+        String text = column.get(i);
+        lines.get(i).append(text).repeat(' ', width - text.length());
       }
     }
-    List<String> lines = new ArrayList<>();
-    for (List<String> row : rows) {
-      StringBuilder line = new StringBuilder();
-      for (int i = 0; i < widths.length; i++) {
-        if (isShown[i]) {
-          String text = row.get(i).isEmpty() ? NOTHING : row.get(i);
-          line.append(text).repeat(' ', widths[i] - text.length() + GAP);
-        }
-      }
-      lines.add(line.toString().stripTrailing());
-    }
-    return lines;
+    return lines.stream().map(line -> line.toString().stripTrailing()).toList();
   }
 
   static Map<String, Object> toMap(JobFacts job, JobVerdict verdict, List<String> problems) {
