@@ -21,6 +21,7 @@ import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.api.parallel.ResourceLock;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
@@ -28,6 +29,7 @@ import org.junit.jupiter.params.provider.MethodSource;
  * Tests that a crash of all hosts at any moment loses no checkpoint that was awaited, and leaves
  * none that is half there.
  */
+@ResourceLock("the log of saves")
 class CrashTest {
   private static final long SEED = Long.getLong("tutti.crashSeed", 1);
   private static final int SCHEDULES =

@@ -28,6 +28,7 @@ import java.util.logging.Logger;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.api.parallel.ResourceLock;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
@@ -214,6 +215,7 @@ class TroubleTest {
   }
 
   @Test
+  @ResourceLock("the log of saves")
   void aSaveDoesNotFailBecauseOlderOnesCannotBeDeleted() throws IOException {
     Logger log = Logger.getLogger(SaveRun.class.getName());
     List<String> reports = new ArrayList<>();
