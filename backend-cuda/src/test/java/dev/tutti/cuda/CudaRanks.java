@@ -1,9 +1,13 @@
 package dev.tutti.cuda;
 
+import dev.tutti.CallOptions;
 import dev.tutti.Device;
 import dev.tutti.GroupOptions;
 import dev.tutti.ProcessGroup;
+import dev.tutti.ReduceOp;
 import dev.tutti.Settings;
+import dev.tutti.Tensor;
+import dev.tutti.Work;
 import dev.tutti.cuda.provider.CudaBackendProvider;
 import dev.tutti.spi.BackendProvider;
 import dev.tutti.spi.Time;
@@ -49,6 +53,11 @@ public final class CudaRanks {
   /** The code that a rank runs. */
   public interface Body {
     void run(ProcessGroup group, CudaDevice device) throws Exception;
+  }
+
+  /** Begins to sum a tensor. */
+  public static Work sum(ProcessGroup group, Tensor tensor) {
+    return group.allReduce(tensor, ReduceOp.SUM, CallOptions.DEFAULT);
   }
 
   /** Gives each rank its own device, as long as there are enough. */

@@ -3,9 +3,7 @@ package dev.tutti.cuda.collective;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowable;
-import static org.assertj.core.api.Assertions.entry;
 
-import dev.tutti.BackendException;
 import dev.tutti.CallOptions;
 import dev.tutti.CollectiveTimeoutException;
 import dev.tutti.DType;
@@ -21,19 +19,13 @@ import dev.tutti.cuda.FakeMachine;
 import dev.tutti.cuda.ForgottenWorks;
 import dev.tutti.cuda.OperationChecks;
 import dev.tutti.cuda.Until;
-import dev.tutti.cuda.Warnings;
 import dev.tutti.cuda.access.Parts;
 import dev.tutti.cuda.driver.DeviceAttribute;
-import dev.tutti.cuda.driver.LinkCalls.Link;
-import dev.tutti.cuda.provider.CudaSession;
-import dev.tutti.spi.DeviceSession.Recording;
-import dev.tutti.testing.HeldTime;
 import java.lang.foreign.Arena;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
-import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.AfterEach;
@@ -48,10 +40,6 @@ class CudaBackendTest {
   @AfterEach
   void nothingIsLeft() {
     machine.close();
-  }
-
-  private static Work sum(ProcessGroup group, Tensor tensor) {
-    return group.allReduce(tensor, ReduceOp.SUM, CallOptions.DEFAULT);
   }
 
   @Test
@@ -78,142 +66,6 @@ class CudaBackendTest {
   }
 
   @Test
-  void theSizeChoosesTheAlgorithm() throws Exception {
-    new CudaRanks(cuda)
-        .with("TUTTI_X_CUDA_ONE_SHOT_BYTES", "1K")
-        .with("TUTTI_X_CUDA_TWO_SHOT_BYTES", "4K")
-        .run(
-            2,
-            (group, device) -> {
-              for (int floats : new int[] {256, 257, 1024, 1025}) {
-                sum(group, device.tensors().copyOf(Tensor.allocate(DType.FLOAT32, floats))).await();
-              }
-            });
-    assertThat(machine.fake.calls("cuLaunchKernel"))
-        .extracting(call -> call.split(" ")[1])
-        .filteredOn(name -> name.contains("f32_sum"))
-        .containsExactlyInAnyOrder(
-            "tutti_one_shot_f32_sum",
-            "tutti_one_shot_f32_sum",
-            "tutti_two_shot_f32_sum",
-            "tutti_two_shot_f32_sum",
-            "tutti_two_shot_f32_sum",
-            "tutti_two_shot_f32_sum",
-            "tutti_chunks_f32_sum",
-            "tutti_chunks_f32_sum");
-  }
-
-  @Test
-  void partsOfUnequalSizeHaveKernelsOfTheirOwn() throws Exception {
-    new CudaRanks(cuda)
-        .with("TUTTI_X_CUDA_TWO_SHOT_BYTES", "4K")
-        .run(
-            2,
-            (group, device) -> {
-              for (long[] splits : new long[][] {{500, 3}, {0, 600}, {200, 200}}) {
-                long total = splits[0] + splits[1];
-                Tensor input = device.tensors().copyOf(Tensor.allocate(DType.FLOAT32, total));
-                Tensor own =
-                    device.tensors().copyOf(Tensor.allocate(DType.FLOAT32, splits[group.rank()]));
-                group.reduceScatterInto(own, input, splits, ReduceOp.SUM);
-                group.reduceScatterInto(own, input, splits, ReduceOp.MAX);
-              }
-            });
-    assertThat(machine.fake.calls("cuLaunchKernel"))
-        .extracting(call -> call.split(" ")[1])
-        .filteredOn(name -> name.contains("f32_"))
-        .containsExactlyInAnyOrder(
-            "tutti_unequal_two_shot_f32_sum",
-            "tutti_unequal_two_shot_f32_sum",
-            "tutti_unequal_chunks_f32_other",
-            "tutti_unequal_chunks_f32_other",
-            "tutti_unequal_chunks_f32_sum",
-            "tutti_unequal_chunks_f32_sum",
-            "tutti_unequal_chunks_f32_other",
-            "tutti_unequal_chunks_f32_other",
-            "tutti_two_shot_f32_sum",
-            "tutti_two_shot_f32_sum",
-            "tutti_two_shot_f32_other",
-            "tutti_two_shot_f32_other");
-  }
-
-  /** Two devices: connected by a switch, linked directly, without links, and with NVML missing. */
-  @ParameterizedTest
-  @CsvSource({
-    "switch, cuda/one-shot",
-    "direct, cuda/one-shot",
-    "none, cuda/two-shot",
-    "unknown, cuda/one-shot"
-  })
-  void peersWithoutNvlinkHaveLimitsOfTheirOwn(String links, String path) throws Exception {
-    machine.fake.setLinks(
-        busId ->
-            switch (links) {
-              case "switch" -> List.of(new Link.ToSwitch());
-              case "direct" ->
-                  List.of(
-                      new Link.ToDevice(
-                          busId.equals("0000:1B:00.0") ? "00000000:1c:00.0" : "00000000:1b:00.0"));
-              case "none" -> List.of();
-              default -> throw new BackendException("no NVML");
-            });
-    new CudaRanks(cuda)
-        .with("TUTTI_X_CUDA_LANES", "32")
-        .run(
-            2,
-            (group, device) -> {
-              Tensor tensor = Tensor.allocate(DType.FLOAT32, (512 << 10) / Float.BYTES);
-              sum(group, device.tensors().copyOf(tensor)).await();
-              assertThat(group.diagnostics().usageByPath()).containsExactly(entry(path, 1L));
-            });
-  }
-
-  @Test
-  void theCallerChoosesTheAlgorithm() throws Exception {
-    String[] asked = {"chunks", "copies", "two-shot", "one-shot"};
-    new CudaRanks(cuda)
-        .run(
-            2,
-            (group, device) -> {
-              Tensor tensor = device.tensors().copyOf(Tensor.of(1f, 2f));
-              for (String algorithm : asked) {
-                group
-                    .allReduce(tensor, ReduceOp.SUM, CallOptions.DEFAULT.withAlgorithm(algorithm))
-                    .await();
-              }
-              assertThat(device.tensors().toHost(tensor).toFloatArray()).containsExactly(16, 32);
-              group.barrier();
-              assertThat(group.diagnostics().usageByPath())
-                  .containsExactly(
-                      entry("cuda/barrier", 1L),
-                      entry("cuda/chunks", 1L),
-                      entry("cuda/copies", 1L),
-                      entry("cuda/one-shot", 1L),
-                      entry("cuda/two-shot", 1L));
-              Tensor large = device.tensors().allocate(DType.FLOAT32, 4 << 20);
-              refused(group, large, "one-shot", "16777216 bytes do not fit into");
-              refused(
-                  group, large, "ring", "its algorithms are chunks, copies, one-shot, two-shot");
-              sum(group, tensor).await();
-              assertThat(group.diagnostics().usageByPath()).containsEntry("cuda/one-shot", 2L);
-            });
-    assertThat(machine.fake.calls("cuLaunchKernel"))
-        .extracting(call -> call.split(" ")[1])
-        .filteredOn(name -> name.contains("f32_sum"))
-        .filteredOn(name -> name.contains("chunks"))
-        .hasSize(2);
-  }
-
-  private static void refused(ProcessGroup group, Tensor tensor, String algorithm, String reason) {
-    CallOptions options = CallOptions.DEFAULT.withAlgorithm(algorithm);
-    assertThatThrownBy(() -> group.allReduce(tensor, ReduceOp.SUM, options))
-        .isInstanceOf(UnsupportedOperationException.class)
-        .hasMessageContaining(algorithm)
-        .hasMessageContaining(reason)
-        .hasMessageContaining("rank " + group.rank());
-  }
-
-  @Test
   void aCollectiveTakesOneLaunchAndOneEvent() throws Exception {
     CountDownLatch ready = new CountDownLatch(2);
     CountDownLatch done = new CountDownLatch(2);
@@ -222,7 +74,7 @@ class CudaBackendTest {
             2,
             (group, device) -> {
               Tensor tensor = device.tensors().copyOf(Tensor.of(1f, 2f));
-              sum(group, tensor).await();
+              CudaRanks.sum(group, tensor).await();
               ready.countDown();
               assertThat(ready.await(60, TimeUnit.SECONDS)).isTrue();
               if (group.rank() == 0) {
@@ -230,7 +82,7 @@ class CudaBackendTest {
               }
               done.countDown();
               assertThat(done.await(60, TimeUnit.SECONDS)).isTrue();
-              sum(group, tensor).await();
+              CudaRanks.sum(group, tensor).await();
               group.store().barrier("counted", 2, Until.LONG);
               if (group.rank() == 0) {
                 assertThat(machine.fake.calls())
@@ -317,7 +169,7 @@ class CudaBackendTest {
               Tensor tensor = device.tensors().copyOf(Tensor.of(1f, 2f));
               if (group.rank() == 0) {
                 // The call throws if its thread stands still until the deadline.
-                failure.set(catchThrowable(() -> sum(group, tensor).await()));
+                failure.set(catchThrowable(() -> CudaRanks.sum(group, tensor).await()));
               } else {
                 Until.holds("the failure", () -> group.failure().isPresent());
                 assertThatThrownBy(() -> group.allReduce(tensor, ReduceOp.SUM))
@@ -339,7 +191,7 @@ class CudaBackendTest {
             (group, device) -> {
               Tensor tensor = device.tensors().copyOf(Tensor.of(1f, 2f));
               if (group.rank() == 0) {
-                Work work = sum(group, tensor);
+                Work work = CudaRanks.sum(group, tensor);
                 group.abort("enough");
                 assertThatThrownBy(work::await)
                     .isInstanceOf(TuttiException.class)
@@ -349,95 +201,6 @@ class CudaBackendTest {
                 Until.holds("the failure", () -> group.failure().isPresent());
               }
             });
-  }
-
-  @Test
-  void aGraphRunsAgain() throws Exception {
-    new CudaRanks(cuda)
-        .run(
-            2,
-            (group, device) -> {
-              Tensor tensor = device.tensors().copyOf(Tensor.of(1f, 2f));
-              sum(group, tensor).await();
-              try (CudaSession session = new CudaSession(device);
-                  Recording graph =
-                      session.record(() -> assertThat(sum(group, tensor).isCompleted()).isTrue())) {
-                graph.replay();
-                graph.replay();
-                assertThat(device.tensors().toHost(tensor).toFloatArray()).containsExactly(8f, 16f);
-              }
-            });
-  }
-
-  @Test
-  void aReplayThatAPeerDoesNotMakeFailsTheGroup() throws Exception {
-    HeldTime time = new HeldTime();
-    CallOptions soon = CallOptions.timeout(Duration.ofMillis(200));
-    new CudaRanks(cuda)
-        .withTime(time)
-        .run(
-            2,
-            (group, device) -> {
-              Tensor tensor = device.tensors().copyOf(Tensor.of(1f, 2f));
-              sum(group, tensor).await();
-              // The deadline must not pass while a rank records.
-              time.hold();
-              try (CudaSession session = new CudaSession(device);
-                  Recording graph =
-                      session.record(() -> group.allReduce(tensor, ReduceOp.SUM, soon))) {
-                group.store().barrier("recorded", 2, Until.LONG);
-                time.release();
-                if (group.rank() == 0) {
-                  graph.replay();
-                }
-                Until.holds("the failure", () -> group.failure().isPresent());
-                assertThat(group.failure().orElseThrow())
-                    .hasMessageContaining("rank 0 waited for rank 1 on its device");
-              }
-            });
-  }
-
-  @Test
-  void aCloseWaitsForAReplayThatHasNotBegun() throws Exception {
-    FakeMachine own = new FakeMachine(2);
-    CountDownLatch looked = new CountDownLatch(2);
-    HeldTime time = new HeldTime();
-    new CudaRanks(own.cuda)
-        .withTime(time)
-        .run(
-            2,
-            (group, device) -> {
-              Tensor tensor = device.tensors().copyOf(Tensor.of(1f, 2f));
-              sum(group, tensor).await();
-              try (CudaSession session = new CudaSession(device);
-                  Recording graph = session.record(() -> group.allReduce(tensor))) {
-                CountDownLatch held = own.hold(device.currentStream());
-                graph.replay();
-                group.store().barrier("replayed", 2, Until.LONG);
-                // A close that waits too long leaves the memory.
-                time.hold();
-                FutureTask<?> close = new FutureTask<>(group::close, null);
-                Thread.ofPlatform().daemon().start(close);
-                Until.holds("the waits", () -> own.fake.calls("cuCtxSynchronize").size() == 2);
-                assertThat(own.fake.calls("cuMemUnmap")).isEmpty();
-                assertThat(close.isDone()).isFalse();
-                looked.countDown();
-                assertThat(looked.await(60, TimeUnit.SECONDS)).isTrue();
-                held.countDown();
-                close.get(60, TimeUnit.SECONDS);
-                device.currentStream().await(Until.LONG);
-              }
-            });
-    assertThat(own.fake.calls("cuMemUnmap")).hasSize(4);
-    own.close();
-  }
-
-  @Test
-  void ranksOfOtherLimitsDoNotBegin() {
-    CudaRanks ranks = new CudaRanks(cuda).withOnLast("TUTTI_X_CUDA_ONE_SHOT_BYTES", "0");
-    assertThatThrownBy(() -> ranks.run(2, (group, device) -> {}))
-        .hasStackTraceContaining("rank 1 has TUTTI_X_CUDA_ONE_SHOT_BYTES=0 TUTTI_X_CUDA_TWO_SHOT")
-        .hasStackTraceContaining("these settings must be the same on all ranks");
   }
 
   @Test
@@ -489,15 +252,6 @@ class CudaBackendTest {
               group.store().barrier("full", 2, Duration.ofMinutes(1));
               new OperationChecks(group.split(0, 0).orElseThrow(), device).all(2);
             });
-  }
-
-  @Test
-  void devicesThatDoNotReachEachOtherAreRefused() {
-    machine.fake.cutLink(0, 1);
-    assertThatThrownBy(() -> new CudaRanks(cuda).run(2, (group, device) -> {}))
-        .isInstanceOf(TuttiException.class)
-        .hasStackTraceContaining("cannot reach the memory of rank")
-        .hasStackTraceContaining("NVLink");
   }
 
   /** Creating a stream may wait for a kernel that waits for a message of another group. */
@@ -581,51 +335,6 @@ class CudaBackendTest {
             });
   }
 
-  @Test
-  void sharedDevicesNeedLeave() {
-    assertThatThrownBy(
-            () ->
-                new CudaRanks(cuda)
-                    .onOneDevice()
-                    .with("TORCH_SYMM_MEM_ALLOW_OVERLAPPING_DEVICES", "0")
-                    .run(2, (group, device) -> {}))
-        .isInstanceOf(TuttiException.class)
-        .hasStackTraceContaining("ranks 0 and 1 have the same device 0000:1B:00.0");
-  }
-
-  @Test
-  void ranksOfAProcessThatShareADeviceAreWarnedOf() throws Exception {
-    try (Warnings warnings = new Warnings(CudaWorld.class, line -> true)) {
-      new CudaRanks(cuda).run(2, (group, device) -> {});
-      assertThat(warnings.messages()).isEmpty();
-      new CudaRanks(cuda).onOneDevice().run(3, (group, device) -> {});
-      assertThat(warnings.messages())
-          .containsExactly(
-              "rank 0: rank 1 of this process also uses cuda:0; while the host is busy, the driver"
-                  + " may put copies of both into one queue, where they wait for each other until"
-                  + " their deadlines; give each rank a process or a device of its own");
-    }
-  }
-
-  @Test
-  void aDirectoryWithoutRoomForSocketsIsNamed() {
-    assertThatThrownBy(
-            () -> new CudaRanks(cuda).with("TMPDIR", "/nowhere").run(2, (group, device) -> {}))
-        .isInstanceOf(TuttiException.class)
-        .hasStackTraceContaining("is its directory writable?");
-  }
-
-  @Test
-  void tooManyRanksAreRefused() {
-    assertThatThrownBy(
-            () ->
-                ProcessGroup.init(
-                        new CudaRanks(cuda).options(new dev.tutti.store.HashStore(), 0, 9))
-                    .close())
-        .isInstanceOf(BackendException.class)
-        .hasMessageContaining("8 ranks at most");
-  }
-
   @ParameterizedTest
   @CsvSource({"0, true", "1, false"})
   void multicastIsNotReportedWhereItIsSwitchedOff(String disabled, boolean reported)
@@ -640,20 +349,6 @@ class CudaBackendTest {
                 group.barrier();
               }
             });
-  }
-
-  @ParameterizedTest
-  @CsvSource({
-    "NVSHMEM, Tutti does not support symmetric memory of NVSHMEM",
-    "NCCL, Tutti does not support symmetric memory of NCCL",
-    "cuda, 'must be one of CUDA, NVSHMEM and NCCL'"
-  })
-  void otherSymmetricMemoryIsRefused(String name, String reason) throws Exception {
-    new CudaRanks(cuda).with("TORCH_SYMMMEM", "CUDA").run(1, (group, device) -> {});
-    assertThatThrownBy(
-            () -> new CudaRanks(cuda).with("TORCH_SYMMMEM", name).run(2, (group, device) -> {}))
-        .hasStackTraceContaining(
-            "TORCH_SYMMMEM='" + name + "' (from the program) cannot be read: " + reason);
   }
 
   @Test

@@ -1,80 +1,29 @@
 package dev.tutti.cuda.ipc;
 
-import static java.lang.foreign.ValueLayout.ADDRESS;
-import static java.lang.foreign.ValueLayout.JAVA_INT;
-import static java.lang.foreign.ValueLayout.JAVA_LONG;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.DType;
 import dev.tutti.Tensor;
-import dev.tutti.cuda.CudaDevice;
 import dev.tutti.cuda.CudaException;
 import dev.tutti.cuda.CudaStream;
-import dev.tutti.cuda.FakeMachine;
 import dev.tutti.cuda.Until;
 import dev.tutti.cuda.Warnings;
 import dev.tutti.cuda.access.Parts;
-import dev.tutti.cuda.driver.FakeCudaDriver;
 import dev.tutti.cuda.ipc.CudaIpcException.Reason;
 import dev.tutti.cuda.share.CounterFile;
-import dev.tutti.cuda.share.ProcessMark;
 import java.lang.foreign.Arena;
-import java.lang.foreign.FunctionDescriptor;
-import java.lang.foreign.Linker;
-import java.lang.foreign.MemorySegment;
-import java.lang.invoke.MethodHandle;
-import java.lang.invoke.MethodHandles;
-import java.lang.invoke.MethodType;
 import java.lang.ref.Reference;
-import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Random;
 import java.util.concurrent.CountDownLatch;
-import java.util.concurrent.FutureTask;
-import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
-import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.parallel.Isolated;
-import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.ValueSource;
 
 /** Shares tensors within a process, which the fake driver allows. */
 @Isolated("reads the log")
-class CudaIpcTest {
-  private final FakeMachine machine = new FakeMachine(2);
-  private final FakeCudaDriver fake = machine.fake;
-  private final CudaDevice device = machine.cuda.device(1);
-  private final CudaIpc producer = new CudaIpc(machine.cuda, IpcChild.JOB, true);
-  private final CudaIpc consumer = new CudaIpc(machine.cuda, IpcChild.JOB, true);
-
-  @AfterEach
-  void close() {
-    machine.close();
-  }
-
-  private Tensor tensor(Arena arena, float... values) {
-    Tensor tensor = producer.allocate(device, arena, DType.FLOAT32, values.length);
-    device.tensors().copyFromHost(tensor, Tensor.of(values));
-    return tensor;
-  }
-
-  private Tensor tensor() {
-    return tensor(Arena.ofAuto(), 1, 2, 3);
-  }
-
-  private long used() {
-    return Parts.of(device).sharable().usage().usedBytes();
-  }
-
-  private static void refused(Reason reason, ThrowingCallable call) {
-    assertThatThrownBy(call)
-        .isInstanceOf(CudaIpcException.class)
-        .satisfies(e -> assertThat(((CudaIpcException) e).reason()).isEqualTo(reason));
-  }
-
+class CudaIpcTest extends IpcPair {
   @Test
   void theOtherDevicesOfTheProcessAreLetIn() {
     String letIn =
@@ -154,292 +103,6 @@ class CudaIpcTest {
     held.countDown();
     received.close();
     assertThat(own.isIdle()).isTrue();
-  }
-
-  @Test
-  void handlesThatCannotBeOpenedAreRefused() {
-    SharedTensor shared = producer.share(tensor());
-    byte[] bytes = shared.handle();
-    refused(Reason.NOT_A_HANDLE, () -> consumer.open(new byte[5]));
-    refused(Reason.NOT_A_HANDLE, () -> consumer.open(new byte[bytes.length]));
-    bytes[bytes.length - 40]++;
-    refused(Reason.NOT_A_HANDLE, () -> consumer.open(bytes));
-    CudaIpc other = new CudaIpc(machine.cuda, "another job of the tests", true);
-    refused(Reason.OTHER_JOB, () -> other.open(shared.handle()));
-    other.close();
-    CudaIpc strict = CudaIpc.create(machine.cuda, IpcChild.JOB);
-    refused(Reason.OWN_PROCESS, () -> strict.open(shared.handle()));
-    strict.close();
-    ReceivedTensor received = consumer.open(shared.handle());
-    refused(Reason.USED_UP, () -> consumer.open(shared.handle()));
-    refused(Reason.RECEIVED, () -> consumer.share(received.tensor()));
-    received.close();
-    refused(Reason.USED_UP, () -> consumer.open(shared.handle()));
-    SharedTensor back = producer.share(tensor());
-    back.close();
-    back.close();
-    assertThat(back.isReturned()).isTrue();
-    refused(Reason.USED_UP, () -> consumer.open(back.handle()));
-    assertThat(producer.outstanding()).isZero();
-    refused(Reason.NOT_SHARABLE, () -> producer.share(device.tensors().allocate(DType.FLOAT32, 2)));
-    assertThatThrownBy(() -> producer.share(Tensor.of(1f)))
-        .isInstanceOf(IllegalArgumentException.class);
-    assertThatThrownBy(() -> CudaIpc.create(machine.cuda, ""))
-        .isInstanceOf(IllegalArgumentException.class);
-    assertThatThrownBy(() -> CudaIpc.create(machine.cuda, "x"))
-        .hasMessage("the token must have at least 16 characters, but has 1");
-  }
-
-  @Test
-  void handlesOfOtherPlacesAndSizesAreRefused() {
-    SharedTensor shared = producer.share(tensor());
-    JobSeal seal = new JobSeal(IpcChild.JOB);
-    IpcHandle good = IpcHandle.decode(shared.handle(), seal);
-    long size = good.allocationBytes();
-    refused(
-        Reason.OTHER_HOST,
-        () -> consumer.open(with(good, 7, good.producer(), "", size, 3).encode(seal)));
-    refused(
-        Reason.PRODUCER_GONE,
-        () -> consumer.open(with(good, good.host(), 5, "", size, 3).encode(seal)));
-    refused(
-        Reason.NO_DEVICE,
-        () -> consumer.open(with(good, good.host(), good.producer(), "x", size, 3).encode(seal)));
-    for (long count : new long[] {-1, size, Long.MAX_VALUE}) {
-      refused(
-          Reason.WRONG_SIZE,
-          () ->
-              consumer.open(
-                  with(good, good.host(), good.producer(), "", size, count).encode(seal)));
-    }
-    refused(
-        Reason.WRONG_SIZE,
-        () ->
-            consumer.open(with(good, good.host(), good.producer(), "", 2 * size, 3).encode(seal)));
-    assertThat(fake.living("opened memory")).isZero();
-    consumer.open(shared.handle()).close();
-  }
-
-  /** Modifies bytes as another process of the job could, since it has the token. */
-  @Test
-  void handlesWithTheSealAndWithoutSenseAreRefused() {
-    SharedTensor shared = producer.share(tensor());
-    SharedTensor free = producer.share(tensor());
-    int freeSlot = free.slot;
-    free.close();
-    JobSeal seal = new JobSeal(IpcChild.JOB);
-    IpcHandle good = IpcHandle.decode(shared.handle(), seal);
-    for (int slot : new int[] {-1, -72, CounterFile.SLOTS, Integer.MIN_VALUE}) {
-      senseless(with(good, slot, good.ticket(), good.memory(), good.event()), seal);
-    }
-    for (long ticket : new long[] {0, -1, -ProcessMark.own(), Long.MIN_VALUE}) {
-      senseless(with(good, freeSlot, ticket, good.memory(), good.event()), seal);
-    }
-    senseless(with(good, good.slot(), good.ticket(), new byte[63], good.event()), seal);
-    senseless(with(good, good.slot(), good.ticket(), good.memory(), new byte[63]), seal);
-    Random random = new Random(1);
-    byte[] bytes = shared.handle();
-    int length = bytes.length - JobSeal.BYTES;
-    for (int i = 0; i < 2000; i++) {
-      byte[] changed = bytes.clone();
-      changed[12 + random.nextInt(length - 12)] = (byte) random.nextInt();
-      System.arraycopy(seal.of(changed, length), 0, changed, length, JobSeal.BYTES);
-      try {
-        consumer.open(changed).close();
-        shared.close();
-        shared = producer.share(tensor());
-        bytes = shared.handle();
-      } catch (CudaIpcException | CudaException e) {
-        assertThat(e.getMessage()).isNotEmpty();
-      }
-    }
-    consumer.open(shared.handle()).close();
-    producer.collect();
-    assertThat(producer.outstanding()).isZero();
-    assertThat(fake.living("opened memory")).isZero();
-  }
-
-  private void senseless(IpcHandle handle, JobSeal seal) {
-    refused(Reason.NOT_A_HANDLE, () -> consumer.open(handle.encode(seal)));
-  }
-
-  private static IpcHandle with(
-      IpcHandle good, int slot, long ticket, byte[] memory, byte[] event) {
-    return new IpcHandle(
-        good.host(),
-        good.producer(),
-        good.fd(),
-        good.nonce(),
-        slot,
-        ticket,
-        good.pciBusId(),
-        memory,
-        good.allocationBytes(),
-        good.offset(),
-        event,
-        good.dtype(),
-        good.shape());
-  }
-
-  private static IpcHandle with(
-      IpcHandle good, long host, long process, String bus, long bytes, long count) {
-    return new IpcHandle(
-        host,
-        process,
-        good.fd(),
-        good.nonce(),
-        good.slot(),
-        good.ticket(),
-        bus.isEmpty() ? good.pciBusId() : bus,
-        good.memory(),
-        bytes,
-        good.offset(),
-        good.event(),
-        good.dtype(),
-        new long[] {count});
-  }
-
-  @ParameterizedTest
-  @ValueSource(
-      strings = {"cuEventCreate", "cuIpcGetEventHandle", "cuEventRecord", "cuIpcGetMemHandle"})
-  void anErrorOfTheDriverLeavesNothingShared(String call) {
-    Arena arena = Arena.ofShared();
-    Tensor tensor = tensor(arena, 1, 2);
-    fake.failOn(call, 1, 999);
-    assertThatThrownBy(() -> producer.share(tensor))
-        .isInstanceOf(CudaException.class)
-        .hasMessageContaining(call);
-    assertThat(producer.outstanding()).isZero();
-    SharedTensor shared = producer.share(tensor);
-    consumer.open(shared.handle()).close();
-    arena.close();
-    assertThat(used()).isZero();
-  }
-
-  @ParameterizedTest
-  @ValueSource(strings = {"cuIpcOpenMemHandle", "cuIpcOpenEventHandle", "cuStreamWaitEvent"})
-  void afterAnErrorOfTheDriverAHandleCanBeOpenedAgain(String call) {
-    SharedTensor shared = producer.share(tensor());
-    int events = fake.living("event");
-    fake.failOn(call, 1, 999);
-    assertThatThrownBy(() -> consumer.open(shared.handle()))
-        .isInstanceOf(CudaException.class)
-        .hasMessageContaining(call);
-    assertThat(fake.living("opened memory")).isZero();
-    assertThat(fake.living("event")).isEqualTo(events);
-    assertThat(consumer.openCount()).isZero();
-    consumer.open(shared.handle()).close();
-    assertThat(shared.isReturned()).isTrue();
-  }
-
-  /** Does not take a tensor back while another process has it open for a moment. */
-  @ParameterizedTest
-  @ValueSource(booleans = {false, true})
-  void whatIsTakenBackWhileAnOpenFailsIsNotLost(boolean closesAll) throws Exception {
-    Arena arena = Arena.ofShared();
-    SharedTensor shared = producer.share(tensor(arena, 1));
-    CountDownLatch held = new CountDownLatch(1);
-    fake.holdOn("cuIpcOpenEventHandle", held);
-    fake.failOn("cuStreamWaitEvent", 1, 999);
-    FutureTask<ReceivedTensor> opening = new FutureTask<>(() -> consumer.open(shared.handle()));
-    Thread thread = Thread.ofPlatform().start(opening);
-    Until.holds("an open", () -> fake.calls("cuIpcOpenEventHandle").size() == 1);
-    if (closesAll) {
-      producer.close();
-    } else {
-      shared.close();
-    }
-    assertThat(shared.isOpen()).isTrue();
-    held.countDown();
-    assertThatThrownBy(opening::get).hasRootCauseInstanceOf(CudaException.class);
-    thread.join();
-    arena.close();
-    producer.collect();
-    assertThat(producer.outstanding()).isZero();
-    assertThat(producer.pendingReleaseCount()).isZero();
-    assertThat(used()).isZero();
-    refused(Reason.USED_UP, () -> consumer.open(shared.handle()));
-  }
-
-  @Test
-  void anErrorAtTheCloseReturnsTheCountAllTheSame() {
-    SharedTensor shared = producer.share(tensor());
-    ReceivedTensor received = consumer.open(shared.handle());
-    fake.failOn("cuIpcCloseMemHandle", 1, 999);
-    assertThatThrownBy(received::close).isInstanceOf(CudaException.class);
-    assertThat(shared.isReturned()).isTrue();
-    assertThat(consumer.openCount()).isZero();
-    byte[] opener = IpcHandle.decode(shared.handle(), new JobSeal(IpcChild.JOB)).memory();
-    fake.driver().memory().closeHandle(ByteBuffer.wrap(opener).getLong());
-  }
-
-  @Test
-  void aTensorWhoseStreamFailsIsClosedIfTheContextIsLost() {
-    SharedTensor shared = producer.share(tensor());
-    ReceivedTensor received = consumer.open(shared.handle());
-    fake.failOn("cuEventRecord", 1, 999);
-    assertThatThrownBy(received::close).isInstanceOf(CudaException.class);
-    assertThat(received.tensor().numel()).isEqualTo(3);
-    assertThat(shared.isOpen()).isTrue();
-    fake.fail(700);
-    assertThatThrownBy(received::close).isInstanceOf(CudaException.class);
-    fake.fail(0);
-    assertThatThrownBy(received::tensor).isInstanceOf(IllegalStateException.class);
-    assertThat(shared.isReturned()).isTrue();
-    assertThat(fake.living("opened memory")).isZero();
-  }
-
-  @Test
-  void aTensorThatACallHasStaysOpen() throws Exception {
-    SharedTensor shared = producer.share(tensor());
-    ReceivedTensor received = consumer.open(shared.handle());
-    MemorySegment segment = received.tensor().segment();
-    CountDownLatch holds = new CountDownLatch(1);
-    CountDownLatch ends = new CountDownLatch(1);
-    Thread caller = Thread.ofPlatform().start(() -> whileHeld(segment, holds, ends));
-    holds.await();
-    assertThatThrownBy(received::close).isInstanceOf(IllegalStateException.class);
-    assertThat(consumer.openCount()).isOne();
-    ends.countDown();
-    caller.join();
-    received.close();
-    assertThat(shared.isReturned()).isTrue();
-  }
-
-  /** Passes a segment to a native function that calls back, until the second latch opens. */
-  private static void whileHeld(MemorySegment segment, CountDownLatch holds, CountDownLatch ends) {
-    Linker linker = Linker.nativeLinker();
-    try (Arena arena = Arena.ofConfined()) {
-      MethodHandle compare =
-          MethodHandles.lookup()
-              .findVirtual(
-                  Comparison.class,
-                  "compare",
-                  MethodType.methodType(int.class, MemorySegment.class, MemorySegment.class))
-              .bindTo(new Comparison(holds, ends));
-      MemorySegment stub =
-          linker.upcallStub(compare, FunctionDescriptor.of(JAVA_INT, ADDRESS, ADDRESS), arena);
-      linker
-          .downcallHandle(
-              linker.defaultLookup().findOrThrow("qsort"),
-              FunctionDescriptor.ofVoid(ADDRESS, JAVA_LONG, JAVA_LONG, ADDRESS))
-          .invokeExact(segment, 2L, 4L, stub);
-    } catch (Throwable e) {
-      throw new AssertionError(e);
-    }
-  }
-
-  private record Comparison(CountDownLatch holds, CountDownLatch ends) {
-    @SuppressWarnings("UnusedMethod") // looked up by name
-    int compare(MemorySegment first, MemorySegment second) {
-      holds.countDown();
-      try {
-        ends.await();
-      } catch (InterruptedException e) {
-        Thread.currentThread().interrupt();
-      }
-      return Long.compare(first.address(), second.address());
-    }
   }
 
   @Test
@@ -599,34 +262,5 @@ class CudaIpcTest {
     arena.close();
     assertThat(tensor().segment().address()).isNotEqualTo(tensor.segment().address());
     hold.countDown();
-  }
-
-  @ParameterizedTest
-  @ValueSource(booleans = {false, true})
-  void aCloseWhileATensorIsSharedLeavesNothing(boolean fails) throws Exception {
-    Tensor tensor = tensor();
-    CountDownLatch held = new CountDownLatch(1);
-    fake.holdOn("cuIpcGetMemHandle", held);
-    if (fails) {
-      fake.failOn("cuIpcGetMemHandle", 1, 1);
-    }
-    FutureTask<SharedTensor> sharing = new FutureTask<>(() -> producer.share(tensor));
-    Thread thread = Thread.ofPlatform().start(sharing);
-    Until.holds("a handle that is asked for", () -> fake.calls("cuIpcGetMemHandle").size() == 1);
-    producer.close();
-    held.countDown();
-    thread.join();
-    assertThatThrownBy(sharing::get)
-        .hasRootCauseInstanceOf(fails ? CudaException.class : IllegalStateException.class);
-    assertThat(producer.sender().isDisposed()).isTrue();
-    assertThat(producer.sender().counterFiles()).isZero();
-  }
-
-  @Test
-  void marksTellProcessesApart() {
-    assertThat(ProcessMark.isAlive(ProcessMark.own())).isTrue();
-    assertThat(ProcessMark.pid(ProcessMark.own())).isEqualTo(ProcessHandle.current().pid());
-    assertThat(ProcessMark.isAlive(ProcessMark.own() + (1L << 22))).isFalse();
-    assertThat(ProcessMark.own()).isPositive();
   }
 }
