@@ -31,13 +31,13 @@ final class EmulatedBarrier {
   private static final int FIRST_MEMBER = 3;
 
   private final TcpClient client;
-  private final C10dDialect dialect;
+  private final C10dServerDialect dialect;
   private final String key;
   private final int size;
   private final String stateKey;
   private final String name;
 
-  EmulatedBarrier(TcpClient client, C10dDialect dialect, String key, int size) {
+  EmulatedBarrier(TcpClient client, C10dServerDialect dialect, String key, int size) {
     this.client = client;
     this.dialect = dialect;
     this.key = key;

@@ -40,7 +40,7 @@ public final class TcpStore implements Store {
 
   private final TcpStoreOptions options;
   private final TcpClient client;
-  private final Dialect dialect;
+  private final ServerDialect dialect;
   private final @Nullable TcpStoreServer server;
 
   /**
@@ -69,7 +69,8 @@ public final class TcpStore implements Store {
       TcpStoreOptions toServer = started == null ? options : options.ofClient(started.port());
       connected = TcpClient.connect(toServer, failedAttempts);
       this.client = connected;
-      this.dialect = client.isTutti() ? new TuttiDialect(client) : new C10dDialect(client);
+      this.dialect =
+          client.isTutti() ? new TuttiServerDialect(client) : new C10dServerDialect(client);
       if (options.waitForWorkers() && options.worldSize() > 0) {
         addTo(Wire.INIT_KEY, 1);
         if (started != null) {

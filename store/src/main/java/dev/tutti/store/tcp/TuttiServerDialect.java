@@ -9,11 +9,11 @@ import java.util.List;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.jspecify.annotations.Nullable;
 
-/** Talks to a Tutti server, which has a query for everything. */
-final class TuttiDialect implements Dialect {
+/** What a client requests from a Tutti server, which has a query for everything. */
+final class TuttiServerDialect implements ServerDialect {
   private final TcpClient client;
 
-  TuttiDialect(TcpClient client) {
+  TuttiServerDialect(TcpClient client) {
     this.client = client;
   }
 

@@ -16,8 +16,8 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
-/** Talks to a PyTorch server, within the limits of its protocol. */
-final class C10dDialect implements Dialect {
+/** What a client requests from a PyTorch server, within the limits of its protocol. */
+final class C10dServerDialect implements ServerDialect {
   /*
    * There is no way to request which queries beyond 13 a server supports, and a server that does
    * not support a query drops the client. The first use of such a query is therefore tried on a connection of
@@ -39,7 +39,7 @@ final class C10dDialect implements Dialect {
   private volatile @Nullable Boolean queues;
   private volatile @Nullable Boolean listing;
 
-  C10dDialect(TcpClient client) {
+  C10dServerDialect(TcpClient client) {
     this.client = client;
   }
 

@@ -5,10 +5,10 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The operations that Tutti servers and PyTorch servers need to be asked for in different ways.
- * Keys are in their wire form.
+ * The operations that a client requests from a Tutti server and from a PyTorch server in different
+ * ways. Keys are in their wire form.
  */
-interface Dialect {
+interface ServerDialect {
   /** Refuses a key for which the server would drop this client. */
   void requireKey(String key);
 
