@@ -4,7 +4,6 @@ import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.spi.DeviceStream;
-import java.util.Arrays;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
@@ -37,13 +36,13 @@ final class StepSequence {
   private final ParameterDigest digest;
   private final Lanes lanes;
   private final BucketReducer reducer;
+  private final BucketRebuild rebuild;
   private final @Nullable List<Tensor> copied;
 
   private volatile BucketMemory memory;
   private volatile int position;
   private volatile boolean awaited;
   private volatile long step = 1;
-  private boolean rebuilt;
   private ReduceOp mean = ReduceOp.AVG;
   private int active;
   private long ownSteps;
@@ -68,19 +67,10 @@ final class StepSequence {
     this.active = group.size();
     this.copied = options.gradients();
     this.reducer = new BucketReducer(group, parameters, options, used, clock, failure);
-    this.rebuilt = !options.rebuild();
-    this.memory = allocate(parameters.lastFirst());
+    this.rebuild = new BucketRebuild(group, parameters, options, lanes);
+    this.memory = rebuild.first();
     this.position = first();
     marks.reset(memory);
-  }
-
-  private BucketMemory allocate(List<Integer> order) {
-    return new BucketMemory(group, plan(order), parameters, options.allocator(), lanes);
-  }
-
-  private List<List<Integer>> plan(List<Integer> order) {
-    return BucketPlan.of(
-        parameters.all(), order, options.firstBucketBytes(), options.bucketBytes());
   }
 
   private int first() {
@@ -279,33 +269,13 @@ final class StepSequence {
         throw failure.fail("step %d: %s".formatted(step, difference), -1, null);
       }
     }
-    if (!rebuilt) {
-      rebuild(hasInputs ? marks.order() : parameters.lastFirst());
-      rebuilt = true;
-    }
-  }
-
-  /** Forms the buckets in the order in which gradients became ready on rank 0. */
-  private void rebuild(List<Integer> ownOrder) {
-    int[] order = ownOrder.stream().mapToInt(Integer::intValue).toArray();
-    group.broadcast(Tensor.wrap(order), 0);
-    BucketMemory old = memory;
-    List<Integer> agreed = Arrays.stream(order).boxed().toList();
-    if (plan(agreed).equals(old.plan())) {
-      return;
-    }
-    BucketMemory formed = allocate(agreed);
-    lanes.afterCurrent();
-    for (int i = 0; i < parameters.count(); i++) {
-      DeviceStream before = formed.of(i).streams().use();
-      try {
-        options.allocator().copy(formed.gradient(i), old.gradient(i));
-      } finally {
-        MarkedStreams.leave(before);
+    if (rebuild.isDue()) {
+      BucketMemory old = memory;
+      memory = rebuild.further(old, hasInputs ? marks.order() : parameters.lastFirst());
+      if (memory != old) {
+        old.close();
       }
     }
-    memory = formed;
-    old.close();
   }
 
   /**
