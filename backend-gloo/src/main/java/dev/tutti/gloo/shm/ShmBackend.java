@@ -86,62 +86,55 @@ public final class ShmBackend extends GlooBackend {
   protected void allReduce(
       Operation op, Tensor tensor, ReduceOp reduceOp, RequestedAlgorithm algorithm)
       throws Exception {
-    MemorySegment memory = tensor.segment();
-    DType dtype = tensor.dtype();
-    long bytes = tensor.byteSize();
-    ReduceOp.Kind kind = reduceOp.kind();
-    boolean auto = algorithm == RequestedAlgorithm.AUTO;
     Reduction.before(reduceOp, tensor);
-    channel.enter(Signature.ofAllReduce(tensor, kind, algorithm));
-    if (bytes == 0
-        || algorithm == RequestedAlgorithm.ONE_SHOT
-        || (auto && bytes <= ShmLayout.SLOT_BYTES)) {
-      op.took(ONE_SHOT);
-      oneShot.run(op, memory, bytes, dtype, kind);
-    } else if ((auto || algorithm == RequestedAlgorithm.SYMMETRIC)
-        && symmetricAllReduce.run(op, memory, bytes, dtype, kind)) {
-      op.took(SYMMETRIC);
+    channel.enter(Signature.ofAllReduce(tensor, reduceOp.kind(), algorithm));
+    if (algorithm != RequestedAlgorithm.AUTO) {
+      if (!tryToReduce(op, tensor, reduceOp.kind(), algorithm)) {
+        throw new UnsupportedOperationException(
+            "allReduce on rank %d: algorithm %s"
+                .formatted(channel.rank, AllReduceRule.refusal(algorithm)));
+      }
       return;
-    } else if ((auto || algorithm == RequestedAlgorithm.DIRECT)
-        && directAllReduce.run(op, memory, bytes, dtype, kind)) {
-      op.took(DIRECT);
-      return;
-    } else if (auto || algorithm == RequestedAlgorithm.STAGED) {
-      op.took(STAGED);
-      allReduce.run(op, memory, bytes, dtype, kind, -1);
-    } else {
-      throw new UnsupportedOperationException(
-          "allReduce on rank " + channel.rank + ": algorithm " + notHere(algorithm));
+    }
+    for (RequestedAlgorithm candidate : AllReduceRule.candidates(tensor.byteSize())) {
+      if (tryToReduce(op, tensor, reduceOp.kind(), candidate)) {
+        return;
+      }
     }
   }
 
-  private static String notHere(RequestedAlgorithm algorithm) {
-    return algorithm == RequestedAlgorithm.SYMMETRIC
-        ? "symmetric needs tensors at the same offset in one symmetric memory on all ranks"
-        : "direct needs tensors of at least "
-            + HostReads.LEAST_MAPPED
-            + " bytes from Tensor.allocate, and ranks that can map each other's tensors";
+  /** Reduces by an algorithm; returns false if it does not serve, which is so on all ranks. */
+  private boolean tryToReduce(
+      Operation op, Tensor tensor, ReduceOp.Kind kind, RequestedAlgorithm algorithm)
+      throws Exception {
+    MemorySegment memory = tensor.segment();
+    long bytes = tensor.byteSize();
+    DType dtype = tensor.dtype();
+    if (algorithm == RequestedAlgorithm.ONE_SHOT || bytes == 0) {
+      op.took(ONE_SHOT);
+      oneShot.run(op, memory, bytes, dtype, kind);
+      return true;
+    }
+    if (algorithm == RequestedAlgorithm.STAGED) {
+      op.took(STAGED);
+      allReduce.run(op, memory, bytes, dtype, kind, -1);
+      return true;
+    }
+    boolean isSymmetric = algorithm == RequestedAlgorithm.SYMMETRIC;
+    boolean isDone =
+        isSymmetric
+            ? symmetricAllReduce.run(op, memory, bytes, dtype, kind)
+            : directAllReduce.run(op, memory, bytes, dtype, kind);
+    if (isDone) {
+      op.took(isSymmetric ? SYMMETRIC : DIRECT);
+    }
+    return isDone;
   }
 
   @Override
   protected @Nullable String reason(
       RequestedAlgorithm algorithm, Tensor tensor, ReduceOp reduceOp) {
-    boolean scales = reduceOp.kind() == ReduceOp.Kind.PREMUL_SUM;
-    return switch (algorithm) {
-      case STAGED -> null;
-      case ONE_SHOT ->
-          tensor.byteSize() <= ShmLayout.SLOT_BYTES
-              ? null
-              : "one-shot in shared memory takes at most "
-                  + ShmLayout.SLOT_BYTES
-                  + " bytes, not "
-                  + tensor.byteSize();
-      case DIRECT, SYMMETRIC ->
-          scales
-              ? algorithm.label() + " may be refused only after PREMUL_SUM has scaled the tensor"
-              : null;
-      default -> "the algorithms in shared memory are one-shot, staged, direct and symmetric";
-    };
+    return AllReduceRule.reason(algorithm, tensor, reduceOp);
   }
 
   @Override

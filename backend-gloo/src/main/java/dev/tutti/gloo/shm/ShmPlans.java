@@ -55,7 +55,7 @@ public final class ShmPlans {
   }
 
   private OperationPlan allReduce(double bytes) {
-    if (bytes <= ShmLayout.SLOT_BYTES) {
+    if (AllReduceRule.isSmall(bytes)) {
       return new OperationPlan(ShmBackend.ONE_SHOT, oneShot(bytes));
     }
     if (!isMapped(bytes)) {
