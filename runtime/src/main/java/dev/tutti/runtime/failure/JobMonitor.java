@@ -54,8 +54,8 @@ public final class JobMonitor implements AutoCloseable {
    * follows from them until the count is 0 again. So one thread at a time runs the state, in the
    * order of the inputs, and sees what the thread before it wrote, because both changed the count.
    * Nothing that a step leads to waits: calls of the store and of backends get threads of their own
-   * (tutti-say appends, tutti-ask answers and collects, tutti-down ends a group), and their results
-   * come back as inputs. Time passes for the state when the watchdog or a thread that waits for a
+   * (tutti-ask appends, answers and collects, tutti-down ends a group), and their results come back
+   * as inputs. Time passes for the state when the watchdog or a thread that waits for a
    * verdict calls tick().
    */
   private static final System.Logger LOG = System.getLogger(JobMonitor.class.getName());
@@ -121,7 +121,7 @@ public final class JobMonitor implements AutoCloseable {
    *     monitor
    */
   public void start(Supplier<byte[]> status) {
-    answers = new StatusAnswers(writeStore, rank, status, time);
+    answers = new StatusAnswers(writeStore, rank, status);
     reader.start();
   }
 
@@ -338,7 +338,7 @@ public final class JobMonitor implements AutoCloseable {
   private void run(JobOutput output) {
     // Not a switch: see JobState.
     if (output instanceof JobOutput.Append append) {
-      start("tutti-say-" + rank, () -> append(append));
+      start("tutti-ask-" + rank, () -> append(append));
     } else if (output instanceof JobOutput.Fail(FailureEvent event)) {
       Member member = members.get(event.group());
       if (member != null) {
@@ -375,7 +375,7 @@ public final class JobMonitor implements AutoCloseable {
     } else if (output instanceof JobOutput.Report(Inquiry inquiry)) {
       StatusAnswers answering = answers;
       if (answering != null) {
-        answering.begin(inquiry);
+        start("tutti-ask-" + rank, () -> answering.serve(inquiry));
       }
     } else {
       throw new IllegalStateException("unknown output: " + output);

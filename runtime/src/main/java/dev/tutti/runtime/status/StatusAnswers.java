@@ -3,13 +3,12 @@ package dev.tutti.runtime.status;
 import dev.tutti.Store;
 import dev.tutti.StoreException;
 import dev.tutti.StoreTimeoutException;
-import dev.tutti.spi.Time;
 import java.lang.System.Logger.Level;
 import java.time.Duration;
 import java.util.List;
 import java.util.function.Supplier;
 
-/** Answers inquiries for one rank, each on a thread of its own. */
+/** Answers inquiries for one rank. */
 public final class StatusAnswers {
   private static final System.Logger LOG = System.getLogger(StatusAnswers.class.getName());
   private static final Duration LEASE = Duration.ofSeconds(15);
@@ -17,7 +16,6 @@ public final class StatusAnswers {
   private final Store store;
   private final int rank;
   private final Supplier<byte[]> status;
-  private final Time time;
 
   /**
    * Creates the answers of a rank.
@@ -25,21 +23,15 @@ public final class StatusAnswers {
    * @param store the store of the job
    * @param rank the rank among all
    * @param status produces the answer, anew each time
-   * @param time starts the threads
    */
-  public StatusAnswers(Store store, int rank, Supplier<byte[]> status, Time time) {
-    this.time = time;
+  public StatusAnswers(Store store, int rank, Supplier<byte[]> status) {
     this.store = store;
     this.rank = rank;
     this.status = status;
   }
 
-  /** Begins to answer an inquiry; never blocks. */
-  public void begin(Inquiry inquiry) {
-    Thread _ = time.start("tutti-status-" + rank, () -> serve(inquiry));
-  }
-
-  private void serve(Inquiry inquiry) {
+  /** Answers an inquiry, and the later ones of the same command while it goes on. */
+  public void serve(Inquiry inquiry) {
     try {
       long round = 1;
       do {
