@@ -2,6 +2,7 @@ package dev.tutti.runtime.failure;
 
 import dev.tutti.TuttiException;
 import dev.tutti.runtime.operation.RankProgress;
+import org.jspecify.annotations.Nullable;
 
 /** The parts of a failing group that the handling of its failure needs. */
 public interface FailingGroup {
@@ -17,6 +18,9 @@ public interface FailingGroup {
    */
   RankProgress answer(FailureEvent event);
 
-  /** Ends everything once the failure is settled, on a thread of its own. */
+  /** Ends everything once the failure is settled, on a thread of its own; never blocks. */
   void tearDown(TuttiException cause);
+
+  /** Returns what writes the record of the failure afterwards; null if nobody wants it. */
+  @Nullable Runnable recorder();
 }

@@ -288,8 +288,9 @@ public final class Failures implements MonitoredGroup {
             event.op().label(),
             event.sequence(),
             text);
-    Thread _ =
-        time.start(
+    Runnable recorder = group.recorder();
+    Thread down =
+        time.unstarted(
             "tutti-down-" + identity.name() + "-" + identity.rank(),
             () -> {
               try {
@@ -297,7 +298,15 @@ public final class Failures implements MonitoredGroup {
               } finally {
                 settled.open();
               }
+              if (recorder != null) {
+                recorder.run();
+              }
             });
+    if (!down.isVirtual()) {
+      // The process stays until the record is written.
+      down.setDaemon(recorder == null);
+    }
+    down.start();
   }
 
   private FailureEvent eventOf(OperationState op, Throwable cause, int failedRank) {

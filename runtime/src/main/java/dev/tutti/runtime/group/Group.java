@@ -260,16 +260,11 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
     pending.endUnattended();
     listeners.failed(cause);
     tell("failed", String.valueOf(cause.getMessage()));
-    if (records.isDumpAsked()) {
-      Thread dump =
-          time.unstarted(
-              "tutti-dump-" + identity.name() + "-" + identity.rank(), this::dumpWhatFailed);
-      if (!dump.isVirtual()) {
-        // The process stays until the record is written.
-        dump.setDaemon(false);
-      }
-      dump.start();
-    }
+  }
+
+  @Override
+  public @Nullable Runnable recorder() {
+    return records.isDumpAsked() ? this::dumpWhatFailed : null;
   }
 
   /**
