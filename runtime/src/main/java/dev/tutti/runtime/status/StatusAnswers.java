@@ -30,7 +30,7 @@ public final class StatusAnswers {
     this.status = status;
   }
 
-  /** Answers an inquiry, and the later ones of the same command while it goes on. */
+  /** Answers an inquiry, and the further ones of a command that watches. */
   public void serve(Inquiry inquiry) {
     try {
       long round = 1;
