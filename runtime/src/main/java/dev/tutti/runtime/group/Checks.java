@@ -30,7 +30,7 @@ final class Checks {
   private final Consumer<String> refused;
   private final BoundBackend forBarriers;
   private final Overlaps overlaps;
-  private volatile long[] even;
+  private final Splits splits;
 
   /**
    * Creates the checks of a group.
@@ -43,7 +43,7 @@ final class Checks {
     this.backends = backends;
     this.refused = refused;
     this.overlaps = new Overlaps(this, group.rank());
-    this.even = new long[group.size()];
+    this.splits = new Splits(this, group.size());
     this.forBarriers =
         backends.values().stream()
             .filter(each -> each.backend().takesBarriers())
@@ -76,6 +76,10 @@ final class Checks {
 
   Overlaps overlaps() {
     return overlaps;
+  }
+
+  Splits splits() {
+    return splits;
   }
 
   /** Finds the backend for a tensor's device, and checks that it supports the operation. */
@@ -303,11 +307,12 @@ final class Checks {
   }
 
   /**
-   * Checks this rank's rows of a tensor.
+   * Checks this rank's part of a tensor that holds the parts of all ranks.
    *
-   * @param rows the rows of each rank, from {@link #rows}
+   * @param rows the rows of each rank, from {@link Splits}; none if the parts are equal
+   * @return where the part begins, in bytes
    */
-  private void ownRows(
+  private long part(
       OpType op,
       BoundBackend backend,
       String wholeName,
@@ -315,6 +320,10 @@ final class Checks {
       String partName,
       Tensor part,
       long[] rows) {
+    if (rows.length == 0) {
+      times(op, wholeName, whole, partName, part);
+      return group.rank() * part.byteSize();
+    }
     same(op, partName, part, whole);
     long numel = rows[group.rank()] * (whole.numel() / Math.max(1, whole.size(0)));
     if (part.numel() != numel) {
@@ -328,20 +337,14 @@ final class Checks {
           part);
     }
     boolean isTaken = backend.capabilities().has(Capabilities.Feature.UNEVEN_PARTS);
-    for (int r = 0; !isTaken && r < rows.length; r++) {
-      if (rows[r] != rows[0]) {
+    long before = 0;
+    for (int r = 0; r < rows.length; r++) {
+      if (!isTaken && rows[r] != rows[0]) {
         String what = "parts of unequal size (rows of " + wholeName + ": %s)";
         throw missing(
             op, backend, Capabilities.Feature.UNEVEN_PARTS, what.formatted(Arrays.toString(rows)));
       }
-    }
-  }
-
-  /** Returns where this rank's rows begin, in bytes. */
-  private long begin(Tensor whole, long[] rows) {
-    long before = 0;
-    for (int r = 0; r < group.rank(); r++) {
-      before += rows[r];
+      before += r < group.rank() ? rows[r] : 0;
     }
     return before * (whole.byteSize() / Math.max(1, whole.size(0)));
   }
@@ -386,15 +389,19 @@ final class Checks {
     return backend;
   }
 
-  /** Checks a reduce-scatter of one tensor, and returns its backend; allocates nothing. */
-  BoundBackend forReduceScatterInto(Tensor output, Tensor input, ReduceOp reduceOp) {
+  /**
+   * Checks a reduce-scatter of one tensor, and returns its backend; allocates nothing.
+   *
+   * @param rows from {@link Splits}; none if the parts are equal
+   */
+  BoundBackend forReduceScatterInto(Tensor output, Tensor input, long[] rows, ReduceOp reduceOp) {
     OpType op = OpType.REDUCE_SCATTER_INTO;
     BoundBackend backend = backendFor(op, "output", output);
     movable(op, "output", output, backend, true);
     movable(op, "input", input, backend, false);
     reducible(op, output, reduceOp, backend);
-    times(op, "input", input, "output", output);
-    overlaps.require(op, output, input, InPlace.OWN_PART);
+    long begin = part(op, backend, "input", input, "output", output, rows);
+    overlaps.require(op, output, input, InPlace.OWN_PART, begin);
     return backend;
   }
 
@@ -407,41 +414,22 @@ final class Checks {
     return backend;
   }
 
-  /** Checks an all-gather into one tensor, and returns its backend; allocates nothing. */
-  BoundBackend forAllGatherInto(Tensor output, Tensor input) {
-    OpType op = OpType.ALL_GATHER_INTO;
-    BoundBackend backend = backendFor(op, "input", input);
-    movable(op, "input", input, backend, false);
-    movable(op, "output", output, backend, true);
-    times(op, "output", output, "input", input);
-    overlaps.require(op, output, input, InPlace.OWN_PART);
-    return backend;
-  }
-
-  /** Checks an all-gather of rows, whose numbers are from {@link #rows}. */
+  /**
+   * Checks an all-gather into one tensor, and returns its backend; allocates nothing.
+   *
+   * @param rows from {@link Splits}; none if the parts are equal
+   */
   BoundBackend forAllGatherInto(Tensor output, Tensor input, long[] rows) {
     OpType op = OpType.ALL_GATHER_INTO;
     BoundBackend backend = backendFor(op, "input", input);
     movable(op, "input", input, backend, false);
     movable(op, "output", output, backend, true);
-    ownRows(op, backend, "output", output, "input", input, rows);
-    overlaps.require(op, output, input, InPlace.OWN_PART, begin(output, rows));
+    long begin = part(op, backend, "output", output, "input", input, rows);
+    overlaps.require(op, output, input, InPlace.OWN_PART, begin);
     return backend;
   }
 
-  /** Checks a reduce-scatter of rows, whose numbers are from {@link #rows}. */
-  BoundBackend forReduceScatterInto(Tensor output, Tensor input, long[] rows, ReduceOp reduceOp) {
-    OpType op = OpType.REDUCE_SCATTER_INTO;
-    BoundBackend backend = backendFor(op, "output", output);
-    movable(op, "output", output, backend, true);
-    movable(op, "input", input, backend, false);
-    reducible(op, output, reduceOp, backend);
-    ownRows(op, backend, "input", input, "output", output, rows);
-    overlaps.require(op, output, input, InPlace.OWN_PART, begin(input, rows));
-    return backend;
-  }
-
-  /** Checks an exchange of rows, whose numbers are from {@link #splits}. */
+  /** Checks an exchange of rows, whose numbers are from {@link Splits}. */
   BoundBackend forAllToAllSingle(Tensor output, Tensor input, long[] outputRows, long[] inputRows) {
     OpType op = OpType.ALL_TO_ALL_SINGLE;
     BoundBackend backend = backendFor(op, "input", input);
@@ -468,67 +456,5 @@ final class Checks {
     }
     overlaps.require(op, output, input, InPlace.NONE);
     return backend;
-  }
-
-  /** Returns the rows of dimension 0 for each rank; none if none are given. */
-  long[] rows(OpType op, String argument, long[] given, Tensor tensor, String tensorName) {
-    given(op, tensorName, tensor);
-    given(op, argument, given);
-    return given.length == 0 ? given : splits(op, argument, given, tensor, tensorName);
-  }
-
-  /**
-   * Returns the splits of dimension 0, one for each rank; the array must not be changed. Without
-   * given splits, they are equal, and those of the last call if they are the same.
-   */
-  long[] splits(OpType op, String argument, long[] given, Tensor tensor, String tensorName) {
-    given(op, argument, given);
-    if (tensor.dim() == 0) {
-      throw bad(op, "%s must have at least one dimension, but is %s", tensorName, tensor);
-    }
-    long rows = tensor.size(0);
-    if (given.length == 0) {
-      if (rows % group.size() != 0) {
-        throw bad(
-            op,
-            "dimension 0 of %s must be divisible by %s ranks, but is %s",
-            tensorName,
-            group.size(),
-            rows);
-      }
-      long[] splits = even;
-      if (splits[0] * group.size() != rows) {
-        splits = new long[group.size()];
-        Arrays.fill(splits, rows / group.size());
-        even = splits;
-      }
-      return splits;
-    }
-    long[] splits = new long[group.size()];
-    if (given.length != group.size()) {
-      throw bad(op, "%s must hold %s sizes, but holds %s", argument, group.size(), given.length);
-    }
-    long sum = 0;
-    for (int i = 0; i < splits.length; i++) {
-      splits[i] = given[i];
-      if (splits[i] < 0) {
-        throw bad(op, "%s must not hold negative sizes: %s", argument, Arrays.toString(given));
-      }
-      if (splits[i] > Long.MAX_VALUE - sum) {
-        throw bad(
-            op, "%s must not add up to more than 2^63-1: %s", argument, Arrays.toString(given));
-      }
-      sum += splits[i];
-    }
-    if (sum != rows) {
-      throw bad(
-          op,
-          "%s must add up to dimension 0 of %s, %s, but add up to %s",
-          argument,
-          tensorName,
-          rows,
-          sum);
-    }
-    return splits;
   }
 }

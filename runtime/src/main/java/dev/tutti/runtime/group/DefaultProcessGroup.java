@@ -167,24 +167,21 @@ final class DefaultProcessGroup implements ProcessGroup {
 
   @Override
   public void allGatherInto(Tensor output, Tensor input) {
-    BoundBackend backend = checks.forAllGatherInto(output, input);
+    BoundBackend backend = checks.forAllGatherInto(output, input, Splits.NONE);
     run(backend, OpType.ALL_GATHER_INTO, output, input, null, -1);
   }
 
   @Override
   public void reduceScatterInto(Tensor output, Tensor input, ReduceOp reduceOp) {
-    BoundBackend backend = checks.forReduceScatterInto(output, input, reduceOp);
+    BoundBackend backend = checks.forReduceScatterInto(output, input, Splits.NONE, reduceOp);
     run(backend, OpType.REDUCE_SCATTER_INTO, output, input, reduceOp, -1);
   }
 
   @Override
   public void allGatherInto(Tensor output, Tensor input, long[] outputSplits) {
     OpType op = OpType.ALL_GATHER_INTO;
-    long[] rows = checks.rows(op, "outputSplits", outputSplits, output, "output");
-    BoundBackend backend =
-        rows.length == 0
-            ? checks.forAllGatherInto(output, input)
-            : checks.forAllGatherInto(output, input, rows);
+    long[] rows = checks.splits().orNone(op, "outputSplits", outputSplits, output, "output");
+    BoundBackend backend = checks.forAllGatherInto(output, input, rows);
     if (!inline.run(backend, op, output, input, null, -1, rows)) {
       runner.submit(specs.allGatherInto(output, input, rows, CallOptions.DEFAULT));
     }
@@ -194,11 +191,8 @@ final class DefaultProcessGroup implements ProcessGroup {
   public void reduceScatterInto(
       Tensor output, Tensor input, long[] inputSplits, ReduceOp reduceOp) {
     OpType op = OpType.REDUCE_SCATTER_INTO;
-    long[] rows = checks.rows(op, "inputSplits", inputSplits, input, "input");
-    BoundBackend backend =
-        rows.length == 0
-            ? checks.forReduceScatterInto(output, input, reduceOp)
-            : checks.forReduceScatterInto(output, input, rows, reduceOp);
+    long[] rows = checks.splits().orNone(op, "inputSplits", inputSplits, input, "input");
+    BoundBackend backend = checks.forReduceScatterInto(output, input, rows, reduceOp);
     if (!inline.run(backend, op, output, input, reduceOp, -1, rows)) {
       runner.submit(specs.reduceScatterInto(output, input, rows, reduceOp, CallOptions.DEFAULT));
     }
@@ -209,8 +203,8 @@ final class DefaultProcessGroup implements ProcessGroup {
     OpType op = OpType.ALL_TO_ALL_SINGLE;
     checks.given(op, "input", input);
     checks.given(op, "output", output);
-    long[] rows = checks.splits(op, "outputSplits", OperationSpecs.NO_ROWS, output, "output");
-    long[] inputRows = checks.splits(op, "inputSplits", OperationSpecs.NO_ROWS, input, "input");
+    long[] rows = checks.splits().of(op, "outputSplits", Splits.NONE, output, "output");
+    long[] inputRows = checks.splits().of(op, "inputSplits", Splits.NONE, input, "input");
     BoundBackend backend = checks.forAllToAllSingle(output, input, rows, inputRows);
     if (!inline.run(backend, op, output, input, null, -1, rows)) {
       Call call = new Call(op).output(output).input(input).splits(rows, rows);
@@ -231,7 +225,7 @@ final class DefaultProcessGroup implements ProcessGroup {
       @Nullable Tensor input,
       @Nullable ReduceOp reduceOp,
       int root) {
-    if (!inline.run(bound, type, output, input, reduceOp, root, OperationSpecs.NO_ROWS)) {
+    if (!inline.run(bound, type, output, input, reduceOp, root, Splits.NONE)) {
       Call call = InlineRunner.fill(new Call(type).reduceOp(reduceOp), output, input, root);
       runner.submit(specs.spec(bound, CallOptions.DEFAULT, call));
     }
@@ -264,7 +258,7 @@ final class DefaultProcessGroup implements ProcessGroup {
 
   @Override
   public Work allGatherInto(Tensor output, Tensor input, CallOptions options) {
-    return runner.submit(specs.allGatherInto(output, input, options));
+    return runner.submit(specs.allGatherInto(output, input, Splits.NONE, options));
   }
 
   @Override
@@ -295,7 +289,7 @@ final class DefaultProcessGroup implements ProcessGroup {
 
   @Override
   public Work reduceScatterInto(Tensor output, Tensor input, ReduceOp op, CallOptions options) {
-    return runner.submit(specs.reduceScatterInto(output, input, op, options));
+    return runner.submit(specs.reduceScatterInto(output, input, Splits.NONE, op, options));
   }
 
   @Override

@@ -81,8 +81,8 @@ final class InlineRunner {
       Call call = fill(op.call().reset(type, reduceOp), output, input, root);
       if (rows.length > 0) {
         call.splits(
-            type == OpType.REDUCE_SCATTER_INTO ? OperationSpecs.NO_ROWS : rows,
-            type == OpType.ALL_GATHER_INTO ? OperationSpecs.NO_ROWS : rows);
+            type == OpType.REDUCE_SCATTER_INTO ? Splits.NONE : rows,
+            type == OpType.ALL_GATHER_INTO ? Splits.NONE : rows);
       }
       if (isOnStream) {
         runOnStream(op, sequence, bound.backend());

@@ -55,13 +55,13 @@ final class OperationBatch implements Batch {
 
   @Override
   public Batch allGatherInto(Tensor output, Tensor input) {
-    parts.add(options -> operations.allGatherInto(output, input, options));
+    parts.add(options -> operations.allGatherInto(output, input, Splits.NONE, options));
     return this;
   }
 
   @Override
   public Batch reduceScatterInto(Tensor output, Tensor input, ReduceOp op) {
-    parts.add(options -> operations.reduceScatterInto(output, input, op, options));
+    parts.add(options -> operations.reduceScatterInto(output, input, Splits.NONE, op, options));
     return this;
   }
 

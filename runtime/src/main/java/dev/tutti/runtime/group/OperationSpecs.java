@@ -19,9 +19,6 @@ import java.util.Set;
  * they are, and specifies what to run. Sends nothing.
  */
 final class OperationSpecs {
-  /** Stands for equal parts. */
-  static final long[] NO_ROWS = {};
-
   private final GroupIdentity group;
   private final Checks checks;
   private final Overlaps overlaps;
@@ -85,23 +82,13 @@ final class OperationSpecs {
   }
 
   OperationSpec reduceScatterInto(
-      Tensor output, Tensor input, ReduceOp reduceOp, CallOptions options) {
-    return spec(
-        checks.forReduceScatterInto(output, input, reduceOp),
-        options,
-        new Call(OpType.REDUCE_SCATTER_INTO).output(output).input(input).reduceOp(reduceOp));
-  }
-
-  OperationSpec reduceScatterInto(
       Tensor output, Tensor input, long[] inputSplits, ReduceOp reduceOp, CallOptions options) {
     OpType op = OpType.REDUCE_SCATTER_INTO;
-    long[] rows = checks.rows(op, "inputSplits", inputSplits, input, "input");
-    return rows.length == 0
-        ? reduceScatterInto(output, input, reduceOp, options)
-        : spec(
-            checks.forReduceScatterInto(output, input, rows, reduceOp),
-            options,
-            new Call(op).output(output).input(input).splits(NO_ROWS, rows).reduceOp(reduceOp));
+    long[] rows = checks.splits().orNone(op, "inputSplits", inputSplits, input, "input");
+    return spec(
+        checks.forReduceScatterInto(output, input, rows, reduceOp),
+        options,
+        new Call(op).output(output).input(input).splits(Splits.NONE, rows).reduceOp(reduceOp));
   }
 
   OperationSpec reduceScatterIntoCoalesced(
@@ -133,23 +120,14 @@ final class OperationSpecs {
     return spec(backend, options, new Call(op).outputs(outputs).input(input));
   }
 
-  OperationSpec allGatherInto(Tensor output, Tensor input, CallOptions options) {
-    return spec(
-        checks.forAllGatherInto(output, input),
-        options,
-        new Call(OpType.ALL_GATHER_INTO).output(output).input(input));
-  }
-
   OperationSpec allGatherInto(
       Tensor output, Tensor input, long[] outputSplits, CallOptions options) {
     OpType op = OpType.ALL_GATHER_INTO;
-    long[] rows = checks.rows(op, "outputSplits", outputSplits, output, "output");
-    return rows.length == 0
-        ? allGatherInto(output, input, options)
-        : spec(
-            checks.forAllGatherInto(output, input, rows),
-            options,
-            new Call(op).output(output).input(input).splits(rows, NO_ROWS));
+    long[] rows = checks.splits().orNone(op, "outputSplits", outputSplits, output, "output");
+    return spec(
+        checks.forAllGatherInto(output, input, rows),
+        options,
+        new Call(op).output(output).input(input).splits(rows, Splits.NONE));
   }
 
   OperationSpec allGatherIntoCoalesced(
@@ -205,8 +183,8 @@ final class OperationSpecs {
     OpType op = OpType.ALL_TO_ALL_SINGLE;
     checks.given(op, "input", input);
     checks.given(op, "output", output);
-    long[] outputRows = checks.splits(op, "outputSplits", outputSplits, output, "output");
-    long[] inputRows = checks.splits(op, "inputSplits", inputSplits, input, "input");
+    long[] outputRows = checks.splits().of(op, "outputSplits", outputSplits, output, "output");
+    long[] inputRows = checks.splits().of(op, "inputSplits", inputSplits, input, "input");
     BoundBackend backend = checks.forAllToAllSingle(output, input, outputRows, inputRows);
     return spec(
         backend, options, new Call(op).output(output).input(input).splits(outputRows, inputRows));
