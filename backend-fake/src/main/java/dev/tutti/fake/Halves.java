@@ -4,6 +4,7 @@ import static java.lang.foreign.ValueLayout.JAVA_FLOAT_UNALIGNED;
 import static java.lang.foreign.ValueLayout.JAVA_SHORT_UNALIGNED;
 
 import dev.tutti.DType;
+import dev.tutti.spi.Elements;
 import java.lang.foreign.MemorySegment;
 
 /** Converts runs of 16-bit floating-point elements to float32 and back. */
@@ -20,7 +21,7 @@ final class Halves {
     boolean ieee = dtype == DType.FLOAT16;
     for (long i = 0; i < count; i++) {
       short bits = source.get(JAVA_SHORT_UNALIGNED, sourceOffset + 2 * i);
-      float value = ieee ? Float.float16ToFloat(bits) : Float.intBitsToFloat(bits << 16);
+      float value = ieee ? Float.float16ToFloat(bits) : Elements.bfloat16ToFloat(bits);
       target.set(JAVA_FLOAT_UNALIGNED, 4 * i, value);
     }
   }
@@ -31,16 +32,8 @@ final class Halves {
     boolean ieee = dtype == DType.FLOAT16;
     for (long i = 0; i < count; i++) {
       float value = source.get(JAVA_FLOAT_UNALIGNED, 4 * i);
-      short bits = ieee ? Float.floatToFloat16(value) : toBfloat16(value);
+      short bits = ieee ? Float.floatToFloat16(value) : Elements.floatToBfloat16(value);
       target.set(JAVA_SHORT_UNALIGNED, targetOffset + 2 * i, bits);
     }
-  }
-
-  private static short toBfloat16(float value) {
-    int bits = Float.floatToRawIntBits(value);
-    if (Float.isNaN(value)) {
-      return (short) ((bits >>> 16) | 0x40);
-    }
-    return (short) ((bits + 0x7fff + ((bits >>> 16) & 1)) >>> 16);
   }
 }
