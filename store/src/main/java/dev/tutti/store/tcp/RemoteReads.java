@@ -38,16 +38,7 @@ final class RemoteReads {
 
   /** Returns the value of a key, or null if there is none. */
   static byte @Nullable [] value(TcpClient client, String key, long nanos) {
-    if (!client.isTutti() && !check(client, List.of(key), nanos)) {
-      return null;
-    }
-    return client.call(
-        nanos,
-        (connection, deadline) -> {
-          putRead(connection.out, key, client.nonce());
-          connection.send(deadline);
-          return present(client, connection.readBytes(deadline));
-        });
+    return values(client, List.of(key), nanos).get(0);
   }
 
   /** Returns the values of keys, with null for those that have none. */

@@ -127,14 +127,7 @@ public final class TcpStore implements Store {
 
   @Override
   public byte[] get(String key, Duration timeout) {
-    String wireKey = wire(key);
-    long nanos = Arguments.nanos(timeout);
-    long deadline = Arguments.deadline(options.time(), nanos);
-    byte[] value = RemoteReads.value(client, wireKey, nanos);
-    if (value == null) {
-      value = fetch(List.of(wireKey), 1, timeout, deadline).get(0);
-    }
-    return value;
+    return multiGet(List.of(Arguments.key(key)), timeout).get(0);
   }
 
   @Override
