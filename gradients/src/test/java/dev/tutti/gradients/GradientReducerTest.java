@@ -1,5 +1,8 @@
 package dev.tutti.gradients;
 
+import static dev.tutti.gradients.Steps.addTo;
+import static dev.tutti.gradients.Steps.parameters;
+import static dev.tutti.gradients.Steps.step;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
@@ -22,22 +25,6 @@ import org.junit.jupiter.params.provider.EnumSource;
 
 /** Tests a reducer when nothing goes wrong. */
 class GradientReducerTest {
-  private static List<Tensor> parameters(long... sizes) {
-    List<Tensor> all = new ArrayList<>();
-    for (long size : sizes) {
-      all.add(Tensor.allocate(DType.FLOAT32, size));
-    }
-    return all;
-  }
-
-  private static void step(GradientReducer reducer, int count, double value) {
-    for (int i = count - 1; i >= 0; i--) {
-      reducer.gradient(i).fill(value + i);
-      reducer.ready(i);
-    }
-    reducer.await();
-  }
-
   @ParameterizedTest
   @EnumSource
   void gradientsBecomeMeans(Worlds world) {
@@ -205,17 +192,6 @@ class GradientReducerTest {
         });
   }
 
-  private static void addTo(GradientReducer reducer, double value) {
-    for (int i = 1; i >= 0; i--) {
-      Tensor gradient = reducer.gradient(i);
-      for (long k = 0; k < gradient.numel(); k++) {
-        gradient.setDouble(k, gradient.getDouble(k) + value);
-      }
-      reducer.ready(i);
-    }
-    reducer.await();
-  }
-
   @ParameterizedTest
   @EnumSource
   void unusedParametersCountAsZeroAndAreTold(Worlds world) {
@@ -289,28 +265,6 @@ class GradientReducerTest {
   }
 
   @Test
-  void stepsWithoutInputsOnSomeRanksAreNotDigested() {
-    Worlds.THREADED.run(
-        2,
-        group -> {
-          ReducerOptions options =
-              ReducerOptions.DEFAULT
-                  .withDigest(1)
-                  .withUnevenInputs(ReducerOptions.Divisor.GROUP_SIZE);
-          List<Tensor> parameters = parameters(1);
-          try (GradientReducer reducer = new GradientReducer(group, parameters, options)) {
-            for (int step = 0; step < 2 * group.rank(); step++) {
-              step(reducer, 1, 1);
-              parameters.getFirst().setFloat(0, step + 5f);
-            }
-            reducer.join();
-            assertThat(parameters.getFirst().getFloat(0)).isEqualTo(6);
-            step(reducer, 1, 1);
-          }
-        });
-  }
-
-  @Test
   void copiedGradientsOfParametersThatNoRankUsedStay() {
     Worlds.THREADED.run(
         2,
@@ -332,107 +286,6 @@ class GradientReducerTest {
             reducer.await();
             assertThat(gradients.get(1).getDouble(0)).isEqualTo(5);
             assertThat(reducer.isUsed(1)).isTrue();
-          }
-        });
-  }
-
-  @ParameterizedTest
-  @EnumSource
-  void aRankThatIsThroughShadowsTheOthers(Worlds world) {
-    for (ReducerOptions.Divisor divisor : ReducerOptions.Divisor.values()) {
-      world.run(
-          3,
-          group -> {
-            List<Tensor> parameters = parameters(2, 3);
-            ReducerOptions options =
-                ReducerOptions.DEFAULT.withUnevenInputs(divisor).withBucketBytes(8, 8);
-            try (GradientReducer reducer = new GradientReducer(group, parameters, options)) {
-              for (int epoch = 0; epoch < 2; epoch++) {
-                int steps = 2 * group.rank();
-                for (int step = 0; step < steps; step++) {
-                  step(reducer, 2, 6);
-                  int active = step < 2 ? 2 : 1;
-                  double divided = divisor == ReducerOptions.Divisor.GROUP_SIZE ? 3 : active;
-                  assertThat(reducer.gradient(0).getDouble(0)).isEqualTo(6 * active / divided);
-                }
-                parameters.get(0).fill(group.rank() + epoch);
-                reducer.join();
-                assertThat(parameters.get(0).toDoubleArray()).containsOnly(2 + epoch);
-              }
-            }
-          });
-    }
-  }
-
-  @ParameterizedTest
-  @EnumSource
-  void gradientsAreZeroAfterAJoin(Worlds world) {
-    world.run(
-        2,
-        group -> {
-          ReducerOptions options =
-              ReducerOptions.DEFAULT
-                  .withUnevenInputs(ReducerOptions.Divisor.GROUP_SIZE)
-                  .withBucketBytes(8, 8);
-          try (GradientReducer reducer = new GradientReducer(group, parameters(2, 3), options)) {
-            for (int epoch = 0; epoch < 2; epoch++) {
-              for (int step = 0; step < 2 + group.rank(); step++) {
-                addTo(reducer, 6);
-                double mean = step < 2 ? 6 : 3;
-                assertThat(reducer.gradient(0).toDoubleArray()).containsOnly(mean);
-                assertThat(reducer.gradient(1).toDoubleArray()).containsOnly(mean);
-                reducer.zeroGradients();
-              }
-              reducer.join();
-              assertThat(reducer.gradient(0).toDoubleArray()).containsOnly(0);
-            }
-          }
-        });
-  }
-
-  @Test
-  void aJoinForgetsPassesWithoutSynchronisation() {
-    Worlds.THREADED.run(
-        2,
-        group -> {
-          ReducerOptions options =
-              ReducerOptions.DEFAULT
-                  .withUnusedParameters()
-                  .withUnevenInputs(ReducerOptions.Divisor.GROUP_SIZE);
-          try (GradientReducer reducer = new GradientReducer(group, parameters(1, 1), options)) {
-            if (group.rank() == 0) {
-              try (Registration _ = reducer.noSync()) {
-                addTo(reducer, 8);
-              }
-            } else {
-              addTo(reducer, 4);
-            }
-            reducer.join();
-            reducer.gradient(1).fill(5);
-            reducer.ready(1);
-            reducer.await();
-            assertThat(reducer.gradient(1).toDoubleArray()).containsOnly(5);
-            assertThat(reducer.gradient(0).toDoubleArray()).containsOnly(0);
-            assertThat(reducer.isUsed(0)).isFalse();
-          }
-        });
-  }
-
-  @Test
-  void theStepsOfOthersAreNotInTheStatistics() {
-    Worlds.THREADED.run(
-        2,
-        group -> {
-          ReducerOptions options =
-              ReducerOptions.DEFAULT.withUnevenInputs(ReducerOptions.Divisor.GROUP_SIZE);
-          try (GradientReducer reducer = new GradientReducer(group, parameters(2, 3), options)) {
-            for (int step = 0; step < 2 * group.rank(); step++) {
-              step(reducer, 2, 1);
-            }
-            reducer.join();
-            step(reducer, 2, 1);
-            assertThat(reducer.statistics().bytes()).isEqualTo(20);
-            assertThat(reducer.meanStatistics().bytes()).isEqualTo(20);
           }
         });
   }
