@@ -2,6 +2,8 @@ package dev.tutti.runtime.failure;
 
 import dev.tutti.OpType;
 import dev.tutti.runtime.failure.FailureEvent.Kind;
+import dev.tutti.runtime.failure.JobAction.Fault;
+import dev.tutti.runtime.failure.JobAction.Step;
 import dev.tutti.runtime.model.Model;
 import dev.tutti.runtime.operation.RankProgress;
 import java.time.Duration;
@@ -20,7 +22,7 @@ import org.jspecify.annotations.Nullable;
  * the answers in the store. Each rank has the real {@link JobState}; what its threads would do for
  * it are actions, each of which may be the next.
  */
-final class JobModel implements Model<JobModel.Action> {
+final class JobModel implements Model<JobAction> {
   /*
    * A call of the store has two actions, its effect and its reply, so a rank may be lost between
    * them. Time passes only when no rank has anything left to do at this time: the ranks that run are
@@ -43,63 +45,6 @@ final class JobModel implements Model<JobModel.Action> {
     SLOW,
     MESSAGES,
     SET_UP
-  }
-
-  /** What happens to a rank from outside. */
-  enum Fault {
-    CRASH,
-    PAUSE,
-    CUT_OFF,
-    ABORT,
-    STAY_AWAY,
-    CALL_OTHER,
-    CLOSE
-  }
-
-  /** What may happen next. */
-  enum Step {
-    FAULT,
-    JOIN,
-    OPEN,
-    WILL,
-    PROBE,
-    QUESTION,
-    SAY,
-    FIND,
-    ADOPT,
-    TELL,
-    READ,
-    STORE,
-    MISS,
-    REPLY,
-    ANSWER,
-    COLLECT,
-    LOOK_UP,
-    TICK,
-    TIME_OUT,
-    MISMATCH,
-    LOSE_PEER,
-    LOSE_SERVER,
-    RESUME,
-    PASS_TIME
-  }
-
-  /**
-   * One action.
-   *
-   * @param rank the rank; -1 for all
-   * @param peer the rank that it concerns; -1 if there is none
-   * @param fault what happens to the rank; null unless that is the action
-   */
-  record Action(Step kind, int rank, int peer, @Nullable Fault fault) {
-    Action(Step kind, int rank) {
-      this(kind, rank, -1, null);
-    }
-
-    @Override
-    public String toString() {
-      return rank + " " + (fault == null ? kind : fault) + (peer < 0 ? "" : " " + peer);
-    }
   }
 
   final ModelRank[] ranks;
@@ -241,27 +186,27 @@ final class JobModel implements Model<JobModel.Action> {
 
   /** Returns what may happen next. */
   @Override
-  public List<Action> actions() {
+  public List<JobAction> actions() {
     return new PossibleActions(this).all();
   }
 
   /** Returns the state after an action. */
   @Override
-  public JobModel after(Action action) {
+  public JobModel after(JobAction action) {
     JobModel next = new JobModel(this);
     next.run(action);
     return next;
   }
 
-  private void run(Action action) {
-    if (action.kind == Step.PASS_TIME) {
+  private void run(JobAction action) {
+    if (action.kind() == Step.PASS_TIME) {
       now = nextTime();
       return;
     }
-    int r = action.rank;
+    int r = action.rank();
     ModelRank rank = own(r);
-    switch (action.kind) {
-      case FAULT -> suffer(r, Objects.requireNonNull(action.fault));
+    switch (action.kind()) {
+      case FAULT -> suffer(r, Objects.requireNonNull(action.fault()));
       case READ -> {
         LogEntry entry = log.get(rank.read);
         rank.read++;
@@ -336,9 +281,9 @@ final class JobModel implements Model<JobModel.Action> {
         offer(r, new JobInput.Collected(GROUP, reachesStore(rank) ? evidence : null));
       }
       case TICK -> offer(r, new JobInput.Tick());
-      case TIME_OUT -> fail(r, Kind.TIMEOUT, action.peer);
+      case TIME_OUT -> fail(r, Kind.TIMEOUT, action.peer());
       case MISMATCH -> fail(r, Kind.MISMATCH, -1);
-      case LOSE_PEER -> fail(r, Kind.PEER_LOST, action.peer);
+      case LOSE_PEER -> fail(r, Kind.PEER_LOST, action.peer());
       case LOSE_SERVER -> {
         rank.hasLostServer = true;
         offer(r, new JobInput.ServerLost("the store ended"));

@@ -1,8 +1,7 @@
 package dev.tutti.runtime.failure;
 
-import dev.tutti.runtime.failure.JobModel.Action;
-import dev.tutti.runtime.failure.JobModel.Fault;
-import dev.tutti.runtime.failure.JobModel.Step;
+import dev.tutti.runtime.failure.JobAction.Fault;
+import dev.tutti.runtime.failure.JobAction.Step;
 import dev.tutti.runtime.failure.JobModel.Wait;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -27,10 +26,10 @@ final class PossibleActions {
    * next, nor they on it, so that if a rank can receive something, only its own actions are
    * returned: the other orders lead to the same states.
    */
-  List<Action> all() {
-    List<Action> next = new ArrayList<>();
+  List<JobAction> all() {
+    List<JobAction> next = new ArrayList<>();
     for (int r = 0; r < ranks.length; r++) {
-      List<Action> own = new ArrayList<>();
+      List<JobAction> own = new ArrayList<>();
       addSteps(r, own);
       if (isAnyLocal(own)) {
         addSurprises(r, own);
@@ -47,13 +46,13 @@ final class PossibleActions {
       addSurprises(r, next);
     }
     if (isQuiet && model.nextTime() != Long.MAX_VALUE) {
-      next.add(new Action(Step.PASS_TIME, -1));
+      next.add(new JobAction(Step.PASS_TIME, -1));
     }
     return next;
   }
 
-  private boolean isAnyLocal(List<Action> actions) {
-    for (Action action : actions) {
+  private boolean isAnyLocal(List<JobAction> actions) {
+    for (JobAction action : actions) {
       if (isLocal(action)) {
         return true;
       }
@@ -61,7 +60,7 @@ final class PossibleActions {
     return false;
   }
 
-  private boolean isLocal(Action action) {
+  private boolean isLocal(JobAction action) {
     return switch (action.kind()) {
       case WILL, READ, REPLY, LOOK_UP, TICK -> true;
       case COLLECT -> {
@@ -73,41 +72,41 @@ final class PossibleActions {
   }
 
   /** Adds what a rank does by itself at this time. */
-  private void addSteps(int r, List<Action> to) {
+  private void addSteps(int r, List<JobAction> to) {
     ModelRank rank = ranks[r];
     boolean answers = !model.isStoreSilent();
     if (rank.hasWill && answers && !ranks[server].isCrashed) {
-      to.add(new Action(Step.WILL, r));
+      to.add(new JobAction(Step.WILL, r));
     }
     if (!rank.runs()) {
       return;
     }
     if (wait == Wait.SET_UP && !rank.isJoined && !rank.isAway) {
-      to.add(new Action(Step.JOIN, r));
+      to.add(new JobAction(Step.JOIN, r));
     }
     // What the store sent before it stood still has come; the next entry must be asked for.
     if (rank.read < model.log.size()
         && model.reachesStore(rank)
         && (answers || rank.read < rank.sent)) {
-      to.add(new Action(Step.READ, r));
+      to.add(new JobAction(Step.READ, r));
     }
     if (answers) {
       addAnswers(r, to);
     }
     if (rank.probes && answers) {
-      to.add(new Action(Step.PROBE, r));
+      to.add(new JobAction(Step.PROBE, r));
     }
     if (rank.append != null && answers) {
-      to.add(new Action(Step.STORE, r));
+      to.add(new JobAction(Step.STORE, r));
     }
     if (rank.reply != null) {
-      to.add(new Action(Step.REPLY, r));
+      to.add(new JobAction(Step.REPLY, r));
     }
     if (rank.isLate && rank.reply instanceof JobInput.Written) {
-      to.add(new Action(Step.MISS, r));
+      to.add(new JobAction(Step.MISS, r));
     }
     if (rank.answers && answers) {
-      to.add(new Action(Step.ANSWER, r));
+      to.add(new JobAction(Step.ANSWER, r));
     }
     if (rank.collect != null
         && !rank.answers
@@ -115,93 +114,93 @@ final class PossibleActions {
         && (!model.reachesStore(rank)
             || model.running(rank) >= rank.collectBy
             || model.collected(rank.collect).silent().isEmpty())) {
-      to.add(new Action(Step.COLLECT, r));
+      to.add(new JobAction(Step.COLLECT, r));
     }
     if (rank.lookUp != null && answers) {
-      to.add(new Action(Step.LOOK_UP, r));
+      to.add(new JobAction(Step.LOOK_UP, r));
     }
     if (rank.known.nextLimit() <= model.running(rank)) {
-      to.add(new Action(Step.TICK, r));
+      to.add(new JobAction(Step.TICK, r));
     }
   }
 
   /** Adds what a rank does for questions. */
-  private void addAnswers(int r, List<Action> to) {
+  private void addAnswers(int r, List<JobAction> to) {
     ModelRank rank = ranks[r];
     if (rank.says > 0) {
-      to.add(new Action(Step.SAY, r));
+      to.add(new JobAction(Step.SAY, r));
     }
     if (rank.find != null
         && (!model.reachesStore(rank)
             || model.running(rank) >= rank.findBy
             || model.said[(int) rank.find.number()] == (1L << ranks.length) - 1)) {
-      to.add(new Action(Step.FIND, r));
+      to.add(new JobAction(Step.FIND, r));
     }
     if (rank.adopt != null
         && (!model.reachesStore(rank)
             || model.running(rank) >= rank.adoptBy
             || (model.told & 1L << rank.adopt.number()) != 0)) {
-      to.add(new Action(Step.ADOPT, r));
+      to.add(new JobAction(Step.ADOPT, r));
     }
     if (rank.tell != null) {
-      to.add(new Action(Step.TELL, r));
+      to.add(new JobAction(Step.TELL, r));
     }
   }
 
   /** Adds what may happen at any time. */
-  private void addSurprises(int r, List<Action> to) {
+  private void addSurprises(int r, List<JobAction> to) {
     ModelRank rank = ranks[r];
     if (rank.isCrashed) {
       return;
     }
     if (rank.pausedSince >= 0) {
-      to.add(new Action(Step.RESUME, r));
+      to.add(new JobAction(Step.RESUME, r));
       return;
     }
     if (server >= 0 && ranks[server].isCrashed && !rank.hasLostServer) {
-      to.add(new Action(Step.LOSE_SERVER, r));
+      to.add(new JobAction(Step.LOSE_SERVER, r));
     }
     if (!rank.isFailing && !rank.hasLeft && rank.isJoined) {
       addFailures(r, to);
     }
     if (wait == Wait.SLOW && rank.explainBy == 0 && !rank.isFailing && !rank.hasLeft) {
-      to.add(new Action(Step.QUESTION, r));
+      to.add(new JobAction(Step.QUESTION, r));
     }
     // Before the first fault, ranks that do not serve the store are alike.
     boolean isUnlike = model.faulty != 0 || r <= Math.max(0, server + 1);
     if (model.faultsLeft > 0 && isUnlike) {
       for (Fault fault : Fault.values()) {
         if (maySuffer(rank, fault)) {
-          to.add(new Action(Step.FAULT, r, -1, fault));
+          to.add(new JobAction(Step.FAULT, r, -1, fault));
         }
       }
     }
   }
 
   /** Adds how a rank may find that something is wrong. */
-  private void addFailures(int r, List<Action> to) {
+  private void addFailures(int r, List<JobAction> to) {
     ModelRank rank = ranks[r];
     boolean isCalling = !rank.isOpen || !rank.isAway;
     if (model.faulty != 0 && isCalling) {
-      to.add(new Action(Step.TIME_OUT, r));
+      to.add(new JobAction(Step.TIME_OUT, r));
       for (int peer = 0; peer < ranks.length; peer++) {
         if (peer != r && model.isFaulty(peer)) {
-          to.add(new Action(Step.TIME_OUT, r, peer, null));
+          to.add(new JobAction(Step.TIME_OUT, r, peer, null));
         }
       }
     }
     if (isCalling && Arrays.stream(ranks).anyMatch(each -> each.isOdd)) {
-      to.add(new Action(Step.MISMATCH, r));
+      to.add(new JobAction(Step.MISMATCH, r));
     }
     for (int peer = 0; peer < ranks.length; peer++) {
       // A rank whose set-up fails ends its connections before it says why.
       boolean gaveUp = !rank.isOpen && ranks[peer].isFailing && !ranks[peer].isOpen;
       if (ranks[peer].isCrashed || gaveUp) {
-        to.add(new Action(Step.LOSE_PEER, r, peer, null));
+        to.add(new JobAction(Step.LOSE_PEER, r, peer, null));
       }
     }
     if (!rank.isOpen && Arrays.stream(ranks).allMatch(PossibleActions::isConnected)) {
-      to.add(new Action(Step.OPEN, r));
+      to.add(new JobAction(Step.OPEN, r));
     }
   }
 

@@ -1,27 +1,13 @@
 package dev.tutti.runtime.failure;
 
+import dev.tutti.runtime.model.Hash;
 import dev.tutti.runtime.operation.RankProgress;
 import java.util.List;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
-/** Hashes states of a {@link JobModel} to 64 bits, to distinguish them. */
-final class StateHash implements JobState.Sink {
-  private long hash = 1;
-
-  /** Returns the hash of all that was added, in its order. */
-  long value() {
-    long mixed = (hash ^ (hash >>> 29)) * 0xBF58476D1CE4E5B9L;
-    return mixed ^ (mixed >>> 32);
-  }
-
-  /** Adds a number; unlike in hash codes of Java, 0 and -1, or {0, 1} and {1} differ. */
-  @Override
-  public void add(long value) {
-    // A polynomial, whose terms are few instructions; its low bits are mixed once, at the end.
-    hash = (hash + value) * 0x9E3779B97F4A7C15L;
-  }
-
+/** Hashes states of a {@link JobModel}. */
+final class StateHash extends Hash implements JobState.Sink {
   @Override
   public void add(@Nullable Object value) {
     switch (value) {
