@@ -19,28 +19,12 @@ import java.util.Set;
 import java.util.function.IntFunction;
 import java.util.function.Supplier;
 import java.util.stream.IntStream;
-import org.jspecify.annotations.Nullable;
 
 /** The calls of one step on one rank, whose results are compared with the reference. */
-final class StepCall {
-  /*
-   * The distance between the slots of the parts of a step that have tensors; each part has its own
-   * slots for data and layouts.
-   */
-  private static final int OUTPUT = 1000;
+final class StepCall extends StepTensors {
   private static final int PLACES = 64;
 
-  private final ContractSubject subject;
-  private final ProgramReference reference;
-  private final Step step;
-  private final ProcessGroup group;
-  private final boolean async;
-  private final CallOptions options;
-  private final int rank;
-  private final int size;
   private final List<Work> works = new ArrayList<>();
-  private final List<Runnable> checks = new ArrayList<>();
-  private long elements;
 
   /**
    * Creates the calls of a step.
@@ -54,33 +38,12 @@ final class StepCall {
       Step step,
       ProcessGroup group,
       boolean async) {
-    this.subject = subject;
-    this.reference = reference;
-    this.step = step;
-    this.group = group;
-    this.async = async;
-    this.options = async ? CallOptions.ASYNC : CallOptions.DEFAULT;
-    this.rank = group.rank();
-    this.size = group.size();
-  }
-
-  Step step() {
-    return step;
+    super(subject, reference, step, group, async);
   }
 
   /** Returns the works to await. */
   List<Work> works() {
     return works;
-  }
-
-  /** Returns the total number of elements of all tensors. */
-  long elements() {
-    return elements;
-  }
-
-  /** Compares the results; all works must have ended. */
-  void check() {
-    checks.forEach(Runnable::run);
   }
 
   /** Waits for the end, in one of several ways. */
@@ -132,78 +95,6 @@ final class StepCall {
       case ANY_SOURCE -> anySource();
       case SPLIT, SUBGROUP, CLOSE -> throw new IllegalArgumentException(step.toString());
     }
-  }
-
-  /**
-   * Creates a tensor whose elements must be as expected afterwards, or may be anything if that is
-   * null.
-   */
-  private Tensor tensor(String name, int slot, int count, byte[] content, byte @Nullable [] after) {
-    return tensor(name, slot, 1, count, content, after);
-  }
-
-  /** Creates a tensor with one row, or with several if the number of elements allows it. */
-  private Tensor shaped(String name, int slot, int count, byte[] content, byte @Nullable [] after) {
-    long die = step.views() ? reference.die(step, slot, -1) % 3 : 0;
-    int rows = die == 1 && count % 2 == 0 ? 2 : die == 2 && count % 3 == 0 ? 3 : 1;
-    return tensor(name, slot, rows, count / rows, content, after);
-  }
-
-  private Tensor tensor(
-      String name, int slot, int rows, int columns, byte[] content, byte @Nullable [] after) {
-    Canary canary =
-        new Canary(
-            name + " of rank " + rank + " in group " + step.group(),
-            subject,
-            layout(slot),
-            step.dtype(),
-            rows,
-            columns,
-            content);
-    elements += (long) rows * columns;
-    checks.add(() -> canary.check(after));
-    return canary.tensor();
-  }
-
-  private Canary.Layout layout(int slot) {
-    if (!step.views()) {
-      return Canary.Layout.CONTIGUOUS;
-    }
-    boolean strided =
-        subject.isOnHost()
-            || subject.capabilities().has(dev.tutti.Capabilities.Feature.STRIDED_TENSORS);
-    List<Canary.Layout> layouts =
-        Arrays.stream(Canary.Layout.values())
-            .filter(l -> strided || l.isContiguous())
-            .filter(l -> subject.isOnHost() || l != Canary.Layout.HEAP)
-            .toList();
-    return layouts.get((int) (reference.die(step, slot, rank) % layouts.size()));
-  }
-
-  private Tensor input(String name, int slot, int count, byte[] content) {
-    return tensor(name, slot, count, content, content);
-  }
-
-  private Tensor output(String name, int slot, int count, byte[] after) {
-    return tensor(name, OUTPUT + slot, count, blank(count), after);
-  }
-
-  private byte[] blank(int count) {
-    byte[] content = new byte[count * step.dtype().byteSize()];
-    Arrays.fill(content, (byte) (step.dtype() == DType.BOOL ? 1 : 0x5a));
-    return content;
-  }
-
-  private byte[] moved(int slot, int from, int count) {
-    return reference.moved(step, slot, from, count);
-  }
-
-  private byte[] brought(int slot, int count) {
-    return reference.brought(step, slot, rank, size, count);
-  }
-
-  private byte[] reduced(int slot, int count) {
-    return reference.reduced(step, slot, size, count);
   }
 
   private ReduceOp op() {
@@ -320,36 +211,11 @@ final class StepCall {
         () -> group.reduce(tensor, op(), step.root(), options));
   }
 
-  private List<Tensor> outputs(IntFunction<byte[]> expected) {
-    List<Tensor> outputs = new ArrayList<>();
-    for (int from = 0; from < size; from++) {
-      byte[] content = expected.apply(from);
-      outputs.add(
-          output("outputs[" + from + "]", from, content.length / step.dtype().byteSize(), content));
-    }
-    return outputs;
-  }
-
-  private List<Tensor> inputs(IntFunction<byte[]> brought) {
-    List<Tensor> inputs = new ArrayList<>();
-    for (int to = 0; to < size; to++) {
-      byte[] content = brought.apply(to);
-      inputs.add(
-          input("inputs[" + to + "]", to, content.length / step.dtype().byteSize(), content));
-    }
-    return inputs;
-  }
-
   private void allGather() {
     List<Tensor> outputs = outputs(from -> moved(0, from, step.counts().get(from)));
     int count = step.counts().get(rank);
     Tensor input = input("input", 0, count, moved(0, rank, count));
     add(group.allGather(outputs, input, options));
-  }
-
-  private byte[] gathered(int slot, int count) {
-    return ProgramReference.joined(
-        IntStream.range(0, size).mapToObj(from -> moved(slot, from, count)).toArray(byte[][]::new));
   }
 
   private void allGatherInto() {
@@ -404,14 +270,6 @@ final class StepCall {
     int count = step.counts().get(rank);
     Tensor output = output("output", 0, count, reduced(rank, count));
     add(group.reduceScatter(output, inputs, op(), options));
-  }
-
-  /** Returns this rank's contribution to a reduction of equal parts. */
-  private byte[] broughtParts(int slot, int count) {
-    return ProgramReference.joined(
-        IntStream.range(0, size)
-            .mapToObj(to -> brought(slot * size + to, count))
-            .toArray(byte[][]::new));
   }
 
   private void reduceScatterInto() {
@@ -559,16 +417,6 @@ final class StepCall {
     }
   }
 
-  private Tensor sent(int slot, int count) {
-    byte[] content = moved(slot, rank, count);
-    return shaped("tensor sent", slot, count, content, content);
-  }
-
-  private Tensor received(int slot, int from, int count) {
-    return shaped(
-        "tensor received from " + from, slot, count, blank(count), moved(slot, from, count));
-  }
-
   private void message() {
     int count = step.count();
     if (rank == step.root()) {
@@ -657,11 +505,5 @@ final class StepCall {
           require(sources.add(source), "two messages came from rank " + source);
           canary.check(moved(0, source, count));
         });
-  }
-
-  private static void require(boolean condition, String otherwise) {
-    if (!condition) {
-      throw new AssertionError(otherwise);
-    }
   }
 }
