@@ -3,7 +3,6 @@ package dev.tutti.gloo;
 import dev.tutti.Capabilities;
 import dev.tutti.Capabilities.Feature;
 import dev.tutti.Device;
-import dev.tutti.OpType;
 import dev.tutti.RendezvousException;
 import dev.tutti.Setting;
 import dev.tutti.Settings;
@@ -108,28 +107,6 @@ public final class GlooProvider implements BackendProvider {
 
   private static final Capabilities CAPABILITIES =
       Capabilities.ofVersion1().toBuilder()
-          .operations(
-              EnumSet.of(
-                  OpType.BROADCAST,
-                  OpType.ALL_REDUCE,
-                  OpType.ALL_REDUCE_COALESCED,
-                  OpType.ALL_REDUCE_SPARSE,
-                  OpType.REDUCE,
-                  OpType.ALL_GATHER,
-                  OpType.ALL_GATHER_INTO,
-                  OpType.ALL_GATHER_INTO_COALESCED,
-                  OpType.GATHER,
-                  OpType.SCATTER,
-                  OpType.REDUCE_SCATTER,
-                  OpType.REDUCE_SCATTER_INTO,
-                  OpType.REDUCE_SCATTER_INTO_COALESCED,
-                  OpType.ALL_TO_ALL,
-                  OpType.ALL_TO_ALL_SINGLE,
-                  OpType.BARRIER,
-                  OpType.MONITORED_BARRIER,
-                  OpType.SEND,
-                  OpType.RECV,
-                  OpType.RECV_ANY_SOURCE))
           .algorithms(RequestedAlgorithm.labels())
           .features(
               EnumSet.of(
