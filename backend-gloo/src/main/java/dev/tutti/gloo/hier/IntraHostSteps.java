@@ -8,11 +8,11 @@ import dev.tutti.gloo.shm.ShmChannel;
 import dev.tutti.gloo.shm.ShmLayout;
 import dev.tutti.gloo.shm.StagedAllReduce;
 import dev.tutti.gloo.shm.StagedBroadcast;
-import dev.tutti.gloo.shm.StagedPartReduce;
+import dev.tutti.gloo.shm.StagedReduceScatter;
 import dev.tutti.gloo.shm.StagedSpread;
-import dev.tutti.gloo.shm.UnevenStagedAllGather;
 import dev.tutti.spi.Operation;
 import java.lang.foreign.MemorySegment;
+import java.util.stream.IntStream;
 
 /**
  * The steps of a two-level operation that the ranks of one host perform in the memory they share;
@@ -22,19 +22,26 @@ final class IntraHostSteps {
   private final ShmChannel channel;
   private final OneShotAllReduce oneShot;
   private final StagedAllReduce reduce;
-  private final StagedPartReduce partReduce;
+  private final StagedReduceScatter reduceScatter;
   private final StagedBroadcast broadcast;
-  private final UnevenStagedAllGather allGather;
   private final StagedSpread spread;
+
+  /** The parts of an operation, one for each place. */
+  private final TensorParts parts;
+
+  /** The numbers of the parts at each place: one. */
+  private final int[][] own;
 
   IntraHostSteps(ShmChannel channel) {
     this.channel = channel;
     oneShot = new OneShotAllReduce(channel);
     reduce = new StagedAllReduce(channel);
-    partReduce = new StagedPartReduce(channel);
+    reduceScatter = new StagedReduceScatter(channel);
     broadcast = new StagedBroadcast(channel);
-    allGather = new UnevenStagedAllGather(channel);
     spread = new StagedSpread(channel);
+    parts = new TensorParts(channel.size);
+    own =
+        IntStream.range(0, channel.size).mapToObj(place -> new int[] {place}).toArray(int[][]::new);
   }
 
   /** Returns the place of this rank. */
@@ -75,17 +82,21 @@ final class IntraHostSteps {
 
   /** Reduces in place, each part onto the rank at its place. */
   void reduceParts(
-      Operation op, MemorySegment memory, long[] parts, DType dtype, ReduceOp.Kind kind)
+      Operation op, MemorySegment memory, long[] sizes, DType dtype, ReduceOp.Kind kind)
       throws Exception {
     if (channel.size > 1) {
-      partReduce.run(op, memory, parts, dtype, kind);
+      parts.of(memory, sizes);
+      MemorySegment output = memory.asSlice(parts.offset(channel.rank));
+      reduceScatter.run(op, output, parts, dtype, kind, 1);
+      parts.forget();
     }
   }
 
   /** Copies each part from the rank at its place to all other ranks. */
-  void gatherParts(Operation op, MemorySegment memory, long[] parts) throws Exception {
+  void gatherParts(Operation op, MemorySegment memory, long[] sizes) throws Exception {
     if (channel.size > 1) {
-      allGather.run(op, memory, parts);
+      spread.run(op, parts.of(memory, sizes), own);
+      parts.forget();
     }
   }
 
@@ -97,9 +108,9 @@ final class IntraHostSteps {
   }
 
   /** Copies parts, of which each rank holds some, to all other ranks. */
-  void spread(Operation op, TensorParts parts, int[][] held) throws Exception {
+  void spread(Operation op, TensorParts all, int[][] held) throws Exception {
     if (channel.size > 1) {
-      spread.run(op, parts, held);
+      spread.run(op, all, held);
     }
   }
 

@@ -17,21 +17,22 @@ import java.lang.foreign.MemorySegment;
  * <tr><td>N S / C</td><td>(N + 1) S</td><td>2 N S</td></tr>
  * </table>
  */
-final class StagedReduceScatter {
+public final class StagedReduceScatter {
   private final ShmChannel channel;
 
-  StagedReduceScatter(ShmChannel channel) {
+  /** Creates an instance for any number of operations, one at a time. */
+  public StagedReduceScatter(ShmChannel channel) {
     this.channel = channel;
   }
 
   /**
    * Reduces the parts.
    *
-   * @param output receives this rank's part of the result
+   * @param output receives this rank's part of the result; may be that part of its input
    * @param inputs the parts of this rank's input that are meant for each rank
    * @param factor the factor by which to multiply this rank's elements, for PREMUL_SUM
    */
-  void run(
+  public void run(
       Operation op,
       MemorySegment output,
       TensorParts inputs,
