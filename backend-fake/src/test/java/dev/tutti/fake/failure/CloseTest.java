@@ -155,5 +155,6 @@ class CloseTest {
       Simulation.until(() -> Files.exists(file));
     }
     assertThat(Files.readString(file)).contains("\"work_state\":\"FAILED\"");
+    Files.delete(file);
   }
 }

@@ -17,10 +17,9 @@ import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.CyclicBarrier;
-import org.junit.jupiter.api.AfterEach;
 
 /** Tests the warnings about operations that wait for long. */
-class SlowOperationsTest {
+class SlowOperationsTest implements Simulated.Fixture {
   /** After what time, as shipped, an operation is slow. */
   private static final Duration SLOW = Duration.ofSeconds(30);
 
@@ -30,7 +29,7 @@ class SlowOperationsTest {
   /** The same if the others cannot all answer, for which the asker waits 5 s. */
   private static final String FOUND_LATE = "3[5-7]000 ms: ";
 
-  private final LogCapture said = new LogCapture("dev.tutti.runtime.failure.SlowReports");
+  private LogCapture said;
 
   /** How long a collective takes. */
   private Duration time = Duration.ZERO;
@@ -39,8 +38,13 @@ class SlowOperationsTest {
     void play(ProcessGroup group) throws Exception;
   }
 
-  @AfterEach
-  void deafen() {
+  @Override
+  public void open() {
+    said = new LogCapture("dev.tutti.runtime.failure.SlowReports");
+  }
+
+  @Override
+  public void close() {
     said.close();
   }
 

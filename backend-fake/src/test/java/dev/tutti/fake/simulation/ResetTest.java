@@ -195,14 +195,15 @@ class ResetTest {
   void simulatedConnectionsDoTheSame() throws Throwable {
     Set<Boolean> losses = new HashSet<>();
     for (long seed = 0; seed < SEEDS; seed++) {
-      Simulation.run(
-          seed,
-          () -> {
-            keepsWhatHasArrived(new Simulated());
-            losses.add(losesWhatIsOnItsWay(new Simulated()));
-            nothingIsLostIfTheEndThatSendsReadsToTheEnd(
-                new Simulated(), body -> Simulation.start("sender", body));
-          });
+      var _ =
+          Simulation.run(
+              seed,
+              () -> {
+                keepsWhatHasArrived(new Simulated());
+                losses.add(losesWhatIsOnItsWay(new Simulated()));
+                nothingIsLostIfTheEndThatSendsReadsToTheEnd(
+                    new Simulated(), body -> Simulation.start("sender", body));
+              });
     }
     assertThat(losses).contains(true);
   }

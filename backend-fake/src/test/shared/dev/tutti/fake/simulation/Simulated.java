@@ -1,5 +1,7 @@
 package dev.tutti.fake.simulation;
 
+import static org.assertj.core.api.Assertions.assertThat;
+
 import java.lang.annotation.ElementType;
 import java.lang.annotation.Retention;
 import java.lang.annotation.RetentionPolicy;
@@ -17,17 +19,19 @@ import org.junit.jupiter.api.extension.ReflectiveInvocationContext;
 import org.junit.jupiter.api.extension.TestTemplateInvocationContext;
 import org.junit.jupiter.api.extension.TestTemplateInvocationContextProvider;
 import org.junit.platform.commons.support.AnnotationSupport;
+import org.junit.platform.commons.support.ReflectionSupport;
 
 /**
- * Runs a test as the main thread of a {@link Simulation}, once for each of several seeds. A wait
- * for real time fails it.
+ * Runs a test as the main thread of a {@link Simulation}, once for each of several seeds, and once
+ * more, which must give the same trace. Each run has an instance of the test class of its own. A
+ * wait for real time fails it.
  */
 @Target(ElementType.METHOD)
 @Retention(RetentionPolicy.RUNTIME)
 @TestTemplate
 @ExtendWith(Simulated.Seeds.class)
 public @interface Simulated {
-  /** The number of seeds, which are 0, 1 and so on. */
+  /** The number of seeds, which are 0, 1 and so on; {@code -Dtutti.seeds=…} sets another. */
   int seeds() default 10;
 
   /** A test class with something to do in the simulation before and after each test that passes. */
@@ -37,8 +41,10 @@ public @interface Simulated {
     void close() throws Exception;
   }
 
-  /** Makes an invocation for each seed. */
+  /** Makes an invocation for each seed, or, of more than a hundred, for each hundred. */
   final class Seeds implements TestTemplateInvocationContextProvider {
+    private static final int BLOCK = 100;
+
     @Override
     public boolean supportsTestTemplate(ExtensionContext context) {
       return true;
@@ -47,23 +53,27 @@ public @interface Simulated {
     @Override
     public Stream<TestTemplateInvocationContext> provideTestTemplateInvocationContexts(
         ExtensionContext context) {
-      int seeds =
+      int declared =
           AnnotationSupport.findAnnotation(context.getRequiredTestMethod(), Simulated.class)
               .orElseThrow()
               .seeds();
-      return IntStream.range(0, Integer.getInteger("tutti.seeds", seeds)).mapToObj(Run::new);
+      int seeds = Integer.getInteger("tutti.seeds", declared);
+      int block = seeds > BLOCK ? BLOCK : 1;
+      return IntStream.iterate(0, first -> first < seeds, first -> first + block)
+          .mapToObj(first -> new Run(first, Math.min(seeds, first + block)));
     }
   }
 
   /**
-   * The invocation with a seed.
+   * The invocation with some seeds.
    *
-   * @param seed what decides the order of threads
+   * @param first the first one
+   * @param end the one behind the last
    */
-  record Run(long seed) implements TestTemplateInvocationContext, InvocationInterceptor {
+  record Run(long first, long end) implements TestTemplateInvocationContext, InvocationInterceptor {
     @Override
     public String getDisplayName(int index) {
-      return "seed " + seed;
+      return end - first == 1 ? "seed " + first : "seeds %d to %d".formatted(first, end - 1);
     }
 
     @Override
@@ -77,15 +87,31 @@ public @interface Simulated {
         ReflectiveInvocationContext<Method> call,
         ExtensionContext context)
         throws Throwable {
-      Simulation.run(
+      invocation.skip();
+      for (long seed = first; seed < end; seed++) {
+        try {
+          SimulatedProgram.Outcome once = run(seed, call);
+          assertThat(run(seed, call)).as("the same seed again").isEqualTo(once);
+        } catch (Throwable e) {
+          e.addSuppressed(new AssertionError("this was seed " + seed));
+          throw e;
+        }
+      }
+    }
+
+    private static SimulatedProgram.Outcome run(long seed, ReflectiveInvocationContext<Method> call)
+        throws Throwable {
+      Object test = ReflectionSupport.newInstance(call.getTargetClass());
+      Object[] arguments = call.getArguments().toArray();
+      return Simulation.run(
           seed,
           () -> {
-            if (call.getTarget().orElseThrow() instanceof Fixture fixture) {
+            if (test instanceof Fixture fixture) {
               fixture.open();
-              Void _ = invocation.proceed();
+              Object _ = ReflectionSupport.invokeMethod(call.getExecutable(), test, arguments);
               fixture.close();
             } else {
-              Void _ = invocation.proceed();
+              Object _ = ReflectionSupport.invokeMethod(call.getExecutable(), test, arguments);
             }
           });
     }

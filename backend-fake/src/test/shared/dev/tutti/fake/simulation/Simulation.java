@@ -40,12 +40,14 @@ public final class Simulation {
 
   private Simulation() {}
 
-  /** Runs a test on the only process of a simulation. */
-  static void run(long seed, Body body) throws Throwable {
-    Throwable failure = SimulatedProgram.run(seed, _ -> body.run()).failure();
+  /** Runs a test on the only process of a simulation, and returns its end and its trace. */
+  static SimulatedProgram.Outcome run(long seed, Body body) throws Throwable {
+    SimulatedProgram.Outcome outcome = SimulatedProgram.run(seed, _ -> body.run());
+    Throwable failure = outcome.failure();
     if (failure != null) {
       throw failure;
     }
+    return outcome;
   }
 
   /** Returns the time of the simulation that runs the calling thread. */
