@@ -21,10 +21,14 @@ final class SimulatedSelector extends TimedSelector {
    * As with epoll, a change of interest and a new channel count from the next select on, and the
    * close of a channel wakes nobody. What only works where they do is thus found.
    */
+  private static final int MOST_LOOKS = 100_000;
+
   private final NetworkTime network;
   private final Set<SelectionKey> keys = new LinkedHashSet<>();
   private @Nullable Thread waiting;
   private boolean woken;
+  private long lastLook;
+  private int inVain;
 
   SimulatedSelector(SelectorProvider provider, NetworkTime network) {
     super(provider);
@@ -57,6 +61,7 @@ final class SimulatedSelector extends TimedSelector {
       return 0;
     }
     List<SimulatedKey> ready = ready();
+    requireProgress(ready);
     network.shuffle(ready);
     ready.forEach(SimulatedKey::found);
     for (SimulatedKey key : ready) {
@@ -64,6 +69,18 @@ final class SimulatedSelector extends TimedSelector {
       requireOpen();
     }
     return ready.size();
+  }
+
+  /** Fails a thread that finds channels ready for ever and does nothing with them. */
+  private void requireProgress(List<SimulatedKey> ready) {
+    long now = network.nowNanos();
+    inVain = now == lastLook ? inVain + 1 : 0;
+    lastLook = now;
+    if (inVain == MOST_LOOKS) {
+      throw new IllegalStateException(
+          "no time passes between %d looks at ready channels: %s"
+              .formatted(MOST_LOOKS, ready.stream().map(SelectionKey::channel).toList()));
+    }
   }
 
   private void await(long nanos) {

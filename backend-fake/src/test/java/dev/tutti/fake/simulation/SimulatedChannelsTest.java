@@ -410,4 +410,22 @@ class SimulatedChannelsTest {
     assertThat(outcome.failure()).isNull();
     return outcome.hash();
   }
+
+  @Simulated
+  void aThreadThatNeverReadsWhatItFindsReadyFails() throws IOException {
+    try (Connected both = Connected.make();
+        Selector selector = both.here().channels().openSelector()) {
+      both.client().configureBlocking(false);
+      SelectionKey _ = both.client().register(selector, SelectionKey.OP_WRITE);
+      assertThatThrownBy(
+              () -> {
+                while (true) {
+                  int _ = time().select(selector, _ -> {}, SECOND.toNanos());
+                }
+              })
+          .isInstanceOf(IllegalStateException.class)
+          .hasMessageContaining("no time passes between 100000 looks at ready channels: [")
+          .hasMessageContaining(both.client().toString());
+    }
+  }
 }
