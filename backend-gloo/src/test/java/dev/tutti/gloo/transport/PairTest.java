@@ -15,7 +15,6 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.net.InetSocketAddress;
-import java.net.Socket;
 import java.time.Duration;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutionException;
@@ -422,17 +421,17 @@ class PairTest extends RawPeerScripts {
       FutureTask<Transport> starting =
           background(() -> transport(2, Duration.ofSeconds(100), false));
       InetSocketAddress address = RawPeer.blobOfRank0(store, 2).address().socket();
-      try (Socket wrong = RawPeer.dial(address);
-          Socket cut = RawPeer.dial(address);
-          Socket silent = RawPeer.dial(address)) {
-        wrong.getOutputStream().write(RawPeer.words(0x1234, 5, 6, 7));
-        cut.getOutputStream().write(new byte[] {1, 2, 3});
-        cut.shutdownOutput();
+      try (RawSocket wrong = RawSocket.connect(address);
+          RawSocket cut = RawSocket.connect(address);
+          RawSocket silent = RawSocket.connect(address)) {
+        wrong.send(RawPeer.words(0x1234, 5, 6, 7));
+        cut.send((byte) 1, (byte) 2, (byte) 3);
+        cut.endOutput();
         peer.join(store);
         try (Transport transport = starting.get(60, TimeUnit.SECONDS)) {
-          assertThat(wrong.getInputStream().read()).isEqualTo(-1);
-          assertThat(cut.getInputStream().read()).isEqualTo(-1);
-          assertThat(silent.getInputStream().read()).isEqualTo(-1);
+          assertThat(wrong.readAll()).isEmpty();
+          assertThat(cut.readAll()).isEmpty();
+          assertThat(silent.readAll()).isEmpty();
           TestOperation op = TestOperation.seconds(100);
           new RawMessages(transport).send(op, 1, 0, bytes(1), 1);
           assertThat(peer.receive()).isEqualTo(notifySend(0, 1));

@@ -3,15 +3,14 @@ package dev.tutti.gloo.transport;
 import dev.tutti.Store;
 import dev.tutti.gloo.transport.connect.PeerAddress;
 import dev.tutti.gloo.transport.connect.RankBlob;
-import java.io.DataInputStream;
 import java.io.EOFException;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
-import java.net.ServerSocket;
-import java.net.Socket;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.nio.channels.ServerSocketChannel;
+import java.nio.channels.spi.SelectorProvider;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HexFormat;
@@ -19,14 +18,15 @@ import java.util.List;
 
 /** Rank 1 of a group of two, as a plain blocking socket; the test writes its bytes by hand. */
 final class RawPeer implements AutoCloseable {
-  private static final int TIMEOUT_MILLIS = 60_000;
+  private static final Duration TIMEOUT = Duration.ofMinutes(1);
 
   /** A message as received, its payload in hexadecimal digits. */
   record Message(long opcode, long slot, long length, String payload) {}
 
-  private final ServerSocket server;
+  private final SelectorProvider channels;
+  private final ServerSocketChannel server;
   private final boolean tutti;
-  private Socket socket;
+  private RawSocket socket;
 
   RawPeer(boolean tutti) throws IOException {
     this(tutti, "127.0.0.1");
@@ -34,24 +34,30 @@ final class RawPeer implements AutoCloseable {
 
   /** Listens at an address; the rank with the greater one connects to the other. */
   RawPeer(boolean tutti, String address) throws IOException {
-    this.tutti = tutti;
-    server = new ServerSocket(0, 16, InetAddress.ofLiteral(address));
-    server.setSoTimeout(TIMEOUT_MILLIS);
+    this(tutti, SelectorProvider.provider(), InetAddress.ofLiteral(address));
   }
 
-  private PeerAddress address() {
-    return new PeerAddress((InetSocketAddress) server.getLocalSocketAddress(), -1, tutti, 0, 0);
+  /** Listens, by channels of some kind, at an address. */
+  RawPeer(boolean tutti, SelectorProvider channels, InetAddress address) throws IOException {
+    this.tutti = tutti;
+    this.channels = channels;
+    server = channels.openServerSocketChannel();
+    ServerSocketChannel _ = server.bind(new InetSocketAddress(address, 0), 16);
+  }
+
+  private PeerAddress address() throws IOException {
+    return new PeerAddress((InetSocketAddress) server.getLocalAddress(), -1, tutti, 0, 0);
   }
 
   /** Publishes this rank's address. */
-  void publish(Store store, long... identifiers) {
+  void publish(Store store, long... identifiers) throws IOException {
     store.set(
         "0/1", new RankBlob(TransportRendezvous.hostname(), address(), identifiers).toBytes());
   }
 
   /** Returns what rank 0 published. */
   static RankBlob blobOfRank0(Store store, int identifiers) {
-    return RankBlob.read(store.get("0/0", Duration.ofMillis(TIMEOUT_MILLIS)), identifiers);
+    return RankBlob.read(store.get("0/0", TIMEOUT), identifiers);
   }
 
   /** Publishes and then connects or accepts, depending on the addresses. */
@@ -64,24 +70,14 @@ final class RawPeer implements AutoCloseable {
 
   void join(PeerAddress other, long presented, long expected) throws IOException {
     if (address().compareRole(other, expected, presented) > 0) {
-      socket = dial(other.socket());
-      socket.getOutputStream().write(words(presented));
+      socket = RawSocket.connect(channels, other.socket()).send(words(presented));
     } else {
-      socket = server.accept();
-      socket.setSoTimeout(TIMEOUT_MILLIS);
-      ByteBuffer greeting = ByteBuffer.wrap(read(8)).order(ByteOrder.LITTLE_ENDIAN);
+      socket = new RawSocket(server.accept());
+      ByteBuffer greeting = ByteBuffer.wrap(socket.read(8)).order(ByteOrder.LITTLE_ENDIAN);
       if (greeting.getLong() != expected) {
         throw new AssertionError("greeting " + greeting.getLong(0) + ", expected " + expected);
       }
     }
-  }
-
-  static Socket dial(InetSocketAddress address) throws IOException {
-    Socket socket = new Socket();
-    socket.connect(address, TIMEOUT_MILLIS);
-    socket.setSoTimeout(TIMEOUT_MILLIS);
-    socket.setTcpNoDelay(true);
-    return socket;
   }
 
   static byte[] words(long... values) {
@@ -92,8 +88,8 @@ final class RawPeer implements AutoCloseable {
     return out.array();
   }
 
-  void send(byte[] bytes) throws IOException {
-    socket.getOutputStream().write(bytes);
+  void send(byte... bytes) throws IOException {
+    RawSocket _ = socket.send(bytes);
   }
 
   void notifySend(long slot, long length) throws IOException {
@@ -109,27 +105,9 @@ final class RawPeer implements AutoCloseable {
     send(payload);
   }
 
-  private byte[] read(int count) throws IOException {
-    return read(socket, count);
-  }
-
-  /** Reads a given number of bytes. */
-  static byte[] read(Socket socket, int count) throws IOException {
-    byte[] bytes = new byte[count];
-    new DataInputStream(socket.getInputStream()).readFully(bytes);
-    return bytes;
-  }
-
-  /** Connects to rank 0 as rank 1 and sends the greeting; the rest is up to the caller. */
-  static Socket greet(Store store) throws IOException {
-    Socket socket = dial(blobOfRank0(store, 2).address().socket());
-    socket.getOutputStream().write(words(1));
-    return socket;
-  }
-
   /** Reads one message and checks the fields that never vary. */
   Message receive() throws IOException {
-    ByteBuffer header = ByteBuffer.wrap(read(48)).order(ByteOrder.LITTLE_ENDIAN);
+    ByteBuffer header = ByteBuffer.wrap(socket.read(48)).order(ByteOrder.LITTLE_ENDIAN);
     long nbytes = header.getLong();
     long opcode = header.getLong();
     long slot = header.getLong();
@@ -140,7 +118,7 @@ final class RawPeer implements AutoCloseable {
     if (nbytes != 48 + payload || offset != 0 || remoteOffset != 0) {
       throw new AssertionError("header " + nbytes + " " + offset + " " + remoteOffset);
     }
-    return new Message(opcode, slot, length, HexFormat.of().formatHex(read(payload)));
+    return new Message(opcode, slot, length, HexFormat.of().formatHex(socket.read(payload)));
   }
 
   List<Message> receive(int count) throws IOException {

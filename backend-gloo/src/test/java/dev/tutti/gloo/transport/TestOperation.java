@@ -6,20 +6,18 @@ import dev.tutti.TuttiException;
 import dev.tutti.spi.Call;
 import dev.tutti.spi.DeviceEvent;
 import dev.tutti.spi.Operation;
+import dev.tutti.spi.Time;
 import java.time.Duration;
 import java.util.List;
-import java.util.concurrent.CountDownLatch;
-import java.util.concurrent.TimeUnit;
-import java.util.concurrent.atomic.AtomicReference;
 
 /** An operation without a group. */
 public final class TestOperation implements Operation {
   private record End(Throwable cause, int rank) {}
 
   private final Call call = new Call(OpType.RECV);
+  private final Time time;
   private final long deadline;
-  private final AtomicReference<End> end = new AtomicReference<>();
-  private final CountDownLatch done = new CountDownLatch(1);
+  private volatile End end;
   private volatile Runnable beforeEnd = () -> {};
 
   /**
@@ -28,7 +26,18 @@ public final class TestOperation implements Operation {
    * @param timeout the timeout, starting now
    */
   public TestOperation(Duration timeout) {
-    deadline = System.nanoTime() + timeout.toNanos();
+    this(Time.SYSTEM, timeout);
+  }
+
+  /**
+   * Creates an operation that waits in the time of a simulation.
+   *
+   * @param time the time
+   * @param timeout the timeout, starting now
+   */
+  TestOperation(Time time, Duration timeout) {
+    this.time = time;
+    deadline = time.deadline(timeout);
   }
 
   static TestOperation seconds(int seconds) {
@@ -42,18 +51,21 @@ public final class TestOperation implements Operation {
 
   /** Returns the cause of failure, or null after success. */
   Throwable cause() {
-    return end.get().cause();
+    return end.cause();
   }
 
   /** Returns the source, or the rank to blame. */
   int rank() {
-    return end.get().rank();
+    return end.rank();
   }
 
   private void end(Throwable cause, int rank) {
     beforeEnd.run();
-    if (end.compareAndSet(null, new End(cause, rank))) {
-      done.countDown();
+    synchronized (this) {
+      if (end == null) {
+        end = new End(cause, rank);
+        notifyAll();
+      }
     }
   }
 
@@ -74,7 +86,7 @@ public final class TestOperation implements Operation {
 
   @Override
   public boolean isDone() {
-    return done.getCount() == 0;
+    return end != null;
   }
 
   @Override
@@ -112,16 +124,19 @@ public final class TestOperation implements Operation {
 
   @Override
   public TuttiException failure() {
-    End ended = end.get();
+    End ended = end;
     return ended == null || ended.cause() == null
         ? null
         : new TuttiException("failed", ended.cause());
   }
 
   @Override
-  public boolean parkUntilDone(long deadlineNanos) {
+  public synchronized boolean parkUntilDone(long deadlineNanos) {
     try {
-      return done.await(deadlineNanos - System.nanoTime(), TimeUnit.NANOSECONDS);
+      while (end == null && deadlineNanos - time.nanoTime() > 0) {
+        time.await(this, deadlineNanos - time.nanoTime());
+      }
+      return end != null;
     } catch (InterruptedException e) {
       throw new AssertionError(e);
     }

@@ -13,6 +13,7 @@ import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.Time;
 import dev.tutti.store.HashStore;
 import dev.tutti.testkit.TestAuthority;
+import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.ServerSocket;
@@ -69,38 +70,55 @@ class TlsAdmissionTest {
         new RankBlob(TransportRendezvous.hostname(), address, new long[] {10, 11}).toBytes());
   }
 
+  /** Connects as rank 1. */
+  private Socket greet() throws IOException {
+    InetSocketAddress address = RawPeer.blobOfRank0(store, 2).address().socket();
+    Socket socket = new Socket(address.getAddress(), address.getPort());
+    socket.getOutputStream().write(RawPeer.words(1));
+    return socket;
+  }
+
   @Test
   void whatComesRightBehindTheProofIsNotOverlooked() throws Exception {
     try (ServerSocket server = new ServerSocket(0, 16, GREATER)) {
       FutureTask<Transport> opening = rank0(Time.SYSTEM);
       publish(server);
-      try (Socket plain = RawPeer.greet(store);
+      try (Socket plain = greet();
           SSLSocket tls =
               (SSLSocket) context.getSocketFactory().createSocket(plain, "rank 0", 1, true)) {
         tls.startHandshake();
         assertThat(tls.getSession().getProtocol()).isEqualTo("TLSv1.3");
         tls.getOutputStream().write(new byte[32]);
-        RawPeer.read(tls, 32);
+        assertThat(tls.getInputStream().readNBytes(32)).hasSize(32);
         // One record contains the end of the proof and an announcement.
         byte[] both = Arrays.copyOf(new byte[32], 32 + 48);
         System.arraycopy(RawPeer.words(48, 2, 7, 0, 1, 0), 0, both, 32, 48);
         tls.getOutputStream().write(both);
-        RawPeer.read(tls, 32);
-        try (Transport transport = opening.get()) {
-          TestOperation op = TestOperation.seconds(60);
-          new RawMessages(transport).receiveAny(op, 7, RawPeerScripts.bytes(0), 1);
-          assertThat(Arrays.copyOf(RawPeer.read(tls, 48), 24)).isEqualTo(RawPeer.words(48, 3, 7));
-          tls.getOutputStream().write(RawPeer.words(49, 1, 7, 0, 1, 0));
-          tls.getOutputStream().write(5);
-          assertThat(op.parkUntilDone(op.deadlineNanos())).isTrue();
-          assertThat(op.cause()).isNull();
-        }
+        assertThat(tls.getInputStream().readNBytes(32)).hasSize(32);
+        Transport transport = opening.get();
+        TestOperation op = TestOperation.seconds(60);
+        new RawMessages(transport).receiveAny(op, 7, RawPeerScripts.bytes(0), 1);
+        assertThat(Arrays.copyOf(tls.getInputStream().readNBytes(48), 24))
+            .isEqualTo(RawPeer.words(48, 3, 7));
+        tls.getOutputStream().write(RawPeer.words(49, 1, 7, 0, 1, 0));
+        tls.getOutputStream().write(5);
+        assertThat(op.parkUntilDone(op.deadlineNanos())).isTrue();
+        assertThat(op.cause()).isNull();
+        FutureTask<Void> closing = RawPeerScripts.background(() -> close(transport));
         // A farewell, then the end of TLS, then the end of the connection.
-        assertThat(Arrays.copyOf(RawPeer.read(tls, 48), 16))
+        assertThat(Arrays.copyOf(tls.getInputStream().readNBytes(48), 16))
             .isEqualTo(RawPeer.words(48, Header.FAREWELL));
         assertThat(tls.getInputStream().read()).isEqualTo(-1);
+        // The rank waits until this end has been closed too.
+        tls.close();
+        closing.get();
       }
     }
+  }
+
+  private static Void close(Transport transport) {
+    transport.close();
+    return null;
   }
 
   @Test
@@ -109,7 +127,7 @@ class TlsAdmissionTest {
       SkippedTime time = new SkippedTime();
       FutureTask<Transport> opening = rank0(time);
       publish(server);
-      try (Socket plain = RawPeer.greet(store)) {
+      try (Socket plain = greet()) {
         plain.getOutputStream().write(RawPeer.words(48, 2, 7, 0, 1, 0));
         assertThat(plain.getInputStream().readAllBytes()).isNotNull();
         // Rank 1 itself may still come, so rank 0 waits until the limit has passed.
