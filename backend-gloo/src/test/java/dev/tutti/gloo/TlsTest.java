@@ -45,7 +45,10 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/** Tests groups whose ranks present certificates and encrypt. */
+/**
+ * Tests groups whose ranks present certificates and encrypt; {@code SimulatedTlsTest} refuses
+ * ranks.
+ */
 @Timeout(300)
 @Order(1)
 class TlsTest {
@@ -93,43 +96,6 @@ class TlsTest {
               return group.rank();
             });
     assertThat(ranks).hasSize(size);
-  }
-
-  @Test
-  void ranksOfDifferentAuthoritiesAreNamed() throws Exception {
-    TlsWorld one = new TlsWorld(folder, "one");
-    TlsWorld other = new TlsWorld(folder, "other");
-    List<Throwable> failures = failures(one.settings("rank0"), other.settings("rank1"));
-    // Either side may report first; the rank that refused keeps its own reason as a cause.
-    assertThat(failures)
-        .hasSize(2)
-        .allSatisfy(
-            e -> assertThat(e).hasMessageContaining("GLOO_DEVICE_TRANSPORT_TCP_TLS_CA_FILE"))
-        .anySatisfy(
-            e -> assertThat(e).hasStackTraceContaining("unable to find valid certification path"))
-        .anySatisfy(e -> assertThat(e).hasStackTraceContaining("cannot be trusted"));
-  }
-
-  /** Rank 1 trusts all certificates and rank 0 does not, whichever of the two connects. */
-  @Test
-  void theSideThatRefusedIsNamed() throws Exception {
-    TlsWorld one = new TlsWorld(folder, "one");
-    TlsWorld other = new TlsWorld(folder, "other");
-    for (int wrong : new int[] {0, 1}) {
-      Settings good = one.settings("good" + wrong);
-      Settings bad = TlsWorld.trusting(one.settings("bad" + wrong), other);
-      List<Throwable> failures = wrong == 0 ? failures(bad, good) : failures(good, bad);
-      int right = 1 - wrong;
-      assertThat(failures)
-          .allSatisfy(
-              e ->
-                  assertThat(e)
-                      .hasMessageContaining("rank %d refused rank %d: ".formatted(wrong, right))
-                      .hasMessageContaining(
-                          "check GLOO_DEVICE_TRANSPORT_TCP_TLS_CERT of rank %d and".formatted(right)
-                              + " GLOO_DEVICE_TRANSPORT_TCP_TLS_CA_FILE of rank "
-                              + wrong));
-    }
   }
 
   /** A client with the authority's certificate reads the status of a rank over HTTPS only. */
@@ -281,18 +247,6 @@ class TlsTest {
   }
 
   @Test
-  void aRankWithoutTlsIsNamed() throws Exception {
-    TlsWorld world = new TlsWorld(folder, "authority");
-    assertThat(failures(world.settings("rank0"), GlooWorld.settings()))
-        .anySatisfy(
-            e ->
-                assertThat(e)
-                    .hasMessageContaining(
-                        "TUTTI_GLOO_TLS is set for rank 0, but not for rank 1; it must be the same"
-                            + " for all ranks"));
-  }
-
-  @Test
   void filesThatCannotBeUsedAreNamed() throws Exception {
     TlsWorld world = new TlsWorld(folder, "authority");
     Settings good = world.settings("good");
@@ -317,29 +271,23 @@ class TlsTest {
   }
 
   private static void assertRefused(Settings settings, String... words) throws Exception {
-    List<Throwable> failures = failures(settings, settings);
-    assertThat(failures)
-        .allSatisfy(e -> assertThat(e).hasMessageContainingAll(words))
-        .allSatisfy(e -> assertThat(e).hasMessageContaining(" could not be set up on rank "));
-    assertThat(new GlooProvider().findings(settings))
-        .anySatisfy(line -> assertThat(line).contains("cannot be encrypted: ").contains(words));
-  }
-
-  /** Returns what each of two ranks throws that must not connect. */
-  private static List<Throwable> failures(Settings... settings) throws Exception {
     HashStore store = new HashStore();
     List<Throwable> failures =
         GlooWorld.inParallel(
             2,
             rank -> {
-              GroupOptions options = GlooWorld.options(store, rank, 2, settings[rank]);
+              GroupOptions options = GlooWorld.options(store, rank, 2, settings);
               try (ProcessGroup group = ProcessGroup.init(options)) {
                 return new AssertionError("rank " + group.rank() + " is in");
               } catch (TuttiException e) {
                 return e;
               }
             });
-    assertThat(failures).hasOnlyElementsOfType(TuttiException.class);
-    return failures;
+    assertThat(failures)
+        .hasOnlyElementsOfType(TuttiException.class)
+        .allSatisfy(e -> assertThat(e).hasMessageContainingAll(words))
+        .allSatisfy(e -> assertThat(e).hasMessageContaining(" could not be set up on rank "));
+    assertThat(new GlooProvider().findings(settings))
+        .anySatisfy(line -> assertThat(line).contains("cannot be encrypted: ").contains(words));
   }
 }

@@ -38,17 +38,10 @@ final class TlsWorld {
   }
 
   private Settings settings(TestAuthority.Issued own, String... more) {
-    Settings settings =
-        GlooWorld.settings(more)
-            .with("TUTTI_GLOO_TLS", "true")
-            .with("GLOO_DEVICE_TRANSPORT_TCP_TLS_CERT", own.certificate().toString())
-            .with("GLOO_DEVICE_TRANSPORT_TCP_TLS_PKEY", own.key().toString());
-    return trusting(settings, this);
-  }
-
-  /** Returns settings that trust a different authority. */
-  static Settings trusting(Settings settings, TlsWorld other) {
-    return settings.with(
-        "GLOO_DEVICE_TRANSPORT_TCP_TLS_CA_FILE", other.authority.certificate().toString());
+    return GlooWorld.settings(more)
+        .with("TUTTI_GLOO_TLS", "true")
+        .with("GLOO_DEVICE_TRANSPORT_TCP_TLS_CERT", own.certificate().toString())
+        .with("GLOO_DEVICE_TRANSPORT_TCP_TLS_PKEY", own.key().toString())
+        .with("GLOO_DEVICE_TRANSPORT_TCP_TLS_CA_FILE", authority.certificate().toString());
   }
 }

@@ -31,9 +31,9 @@ class SimulatedTlsTest {
 
   @BeforeAll
   static void issue() throws Exception {
-    TestAuthority authority = new TestAuthority(folder, "one");
+    TestAuthority authority = new TestAuthority(folder, "one", TestAuthority.Kind.ED25519);
     one = context(authority.certificate(), authority.issue("member"));
-    Issued other = new TestAuthority(folder, "other").issue("stranger");
+    Issued other = new TestAuthority(folder, "other", TestAuthority.Kind.ED25519).issue("stranger");
     stranger = context(authority.certificate(), other);
   }
 
@@ -55,19 +55,18 @@ class SimulatedTlsTest {
   @Test
   void whoIsNotTrustedIsToldSo() {
     for (long seed = 0; seed < SEEDS; seed++) {
-      SimulatedProgram.Outcome outcome =
-          SimulatedProgram.run(
-              seed,
-              _ -> {
-                try (TcpStore server = new TcpStore(options(0, one).withServer(true))) {
-                  Throwable refused =
-                      catchThrowable(() -> new TcpStore(options(server.port(), stranger)));
-                  assertThat(refused)
-                      .isInstanceOf(StoreException.class)
-                      .hasMessageContaining("it refused this process: ");
-                }
-              });
+      SimulatedProgram.Outcome outcome = SimulatedProgram.run(seed, _ -> refuse());
       assertThat(outcome.failure()).as("seed %d", seed).isNull();
+      assertThat(SimulatedProgram.run(seed, _ -> refuse())).as("seed %d", seed).isEqualTo(outcome);
+    }
+  }
+
+  private static void refuse() {
+    try (TcpStore server = new TcpStore(options(0, one).withServer(true))) {
+      Throwable refused = catchThrowable(() -> new TcpStore(options(server.port(), stranger)));
+      assertThat(refused)
+          .isInstanceOf(StoreException.class)
+          .hasMessageContaining("it refused this process: ");
     }
   }
 }

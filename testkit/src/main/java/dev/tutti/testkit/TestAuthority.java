@@ -19,11 +19,9 @@ import java.util.Base64;
 import java.util.HexFormat;
 import java.util.Map;
 
-/** A certificate authority for tests, with keys on the curve P-256. */
+/** A certificate authority for tests. */
 public final class TestAuthority {
   private static final int SEQUENCE = 0x30;
-  private static final byte[] ECDSA_WITH_SHA256 =
-      der(SEQUENCE, HexFormat.of().parseHex("06082a8648ce3d040302"));
   private static final byte[] COMMON_NAME = HexFormat.of().parseHex("0603550403");
 
   /** The extension of a certificate authority: critical basic constraints with "may issue". */
@@ -32,19 +30,54 @@ public final class TestAuthority {
 
   private static final Duration VALIDITY = Duration.ofDays(1);
 
+  /** What keys and signatures are like. */
+  public enum Kind {
+    /** ECDSA on the curve P-256, whose signatures differ in length. */
+    P256("EC", "secp256r1", "SHA256withECDSA", "06082a8648ce3d040302"),
+
+    /** Ed25519, whose signatures all have the same length, as simulated networks need it. */
+    ED25519("Ed25519", "", "Ed25519", "06032b6570");
+
+    private final String algorithm;
+    private final String curve;
+    private final String signature;
+    private final byte[] identifier;
+
+    Kind(String algorithm, String curve, String signature, String identifier) {
+      this.algorithm = algorithm;
+      this.curve = curve;
+      this.signature = signature;
+      this.identifier = der(SEQUENCE, HexFormat.of().parseHex(identifier));
+    }
+  }
+
   private final Path folder;
   private final String name;
+  private final Kind kind;
   private final KeyPair keys;
+
+  /**
+   * Creates an authority with keys on the curve P-256, and writes its certificate.
+   *
+   * @param folder the folder for all files
+   * @param name the name of the authority
+   */
+  public TestAuthority(Path folder, String name) throws GeneralSecurityException, IOException {
+    this(folder, name, Kind.P256);
+  }
 
   /**
    * Creates an authority and writes its certificate.
    *
    * @param folder the folder for all files
    * @param name the name of the authority
+   * @param kind the kind of all keys
    */
-  public TestAuthority(Path folder, String name) throws GeneralSecurityException, IOException {
+  public TestAuthority(Path folder, String name, Kind kind)
+      throws GeneralSecurityException, IOException {
     this.folder = folder;
     this.name = name;
+    this.kind = kind;
     this.keys = newKeys();
     Instant end = Instant.now().plus(VALIDITY);
     write(name + ".pem", "CERTIFICATE", certificate(name, keys, end, MAY_ISSUE));
@@ -89,9 +122,11 @@ public final class TestAuthority {
     }
   }
 
-  private static KeyPair newKeys() throws GeneralSecurityException {
-    KeyPairGenerator generator = KeyPairGenerator.getInstance("EC");
-    generator.initialize(new ECGenParameterSpec("secp256r1"));
+  private KeyPair newKeys() throws GeneralSecurityException {
+    KeyPairGenerator generator = KeyPairGenerator.getInstance(kind.algorithm);
+    if (!kind.curve.isEmpty()) {
+      generator.initialize(new ECGenParameterSpec(kind.curve));
+    }
     return generator.generateKeyPair();
   }
 
@@ -102,16 +137,16 @@ public final class TestAuthority {
             SEQUENCE,
             der(0xa0, integer(BigInteger.TWO)),
             integer(BigInteger.valueOf(System.nanoTime())),
-            ECDSA_WITH_SHA256,
+            kind.identifier,
             distinguished(name),
             der(SEQUENCE, time(end.minus(VALIDITY.multipliedBy(2))), time(end)),
             distinguished(subject),
             own.getPublic().getEncoded(),
             extension.length == 0 ? extension : der(0xa3, der(SEQUENCE, extension)));
-    Signature signature = Signature.getInstance("SHA256withECDSA");
+    Signature signature = Signature.getInstance(kind.signature);
     signature.initSign(keys.getPrivate());
     signature.update(body);
-    return der(SEQUENCE, body, ECDSA_WITH_SHA256, der(0x03, new byte[1], signature.sign()));
+    return der(SEQUENCE, body, kind.identifier, der(0x03, new byte[1], signature.sign()));
   }
 
   private static byte[] distinguished(String name) {

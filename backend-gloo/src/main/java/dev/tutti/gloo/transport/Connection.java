@@ -402,7 +402,8 @@ final class Connection extends PairTraffic implements Handler {
     }
     Socket open = detach();
     if (open != null) {
-      new EndingConnection(context, pair.rank, open.channel, open.tls, farewell, ending)
+      new EndingConnection(
+              context, pair.rank, open.channel, open.tls, farewell, Long.MAX_VALUE, ending)
           .start(open.key);
     }
   }

@@ -28,12 +28,14 @@ final class EndingConnection implements Handler {
   private final @Nullable TlsChannel tls;
   private final ByteBuffer last;
   private final Set<EndingConnection> open;
+  private long left;
   private boolean outputEnded;
 
   /**
    * Takes over a connection.
    *
    * @param last the bytes that are still to be sent
+   * @param most how many bytes of the peer are discarded at most
    * @param open the connections of this kind, which this one joins until it is closed
    */
   EndingConnection(
@@ -42,12 +44,14 @@ final class EndingConnection implements Handler {
       SocketChannel socket,
       @Nullable TlsChannel tls,
       ByteBuffer last,
+      long most,
       Set<EndingConnection> open) {
     this.context = context;
     this.peer = peer;
     this.socket = socket;
     this.tls = tls;
     this.last = last;
+    this.left = most;
     this.open = open;
   }
 
@@ -98,13 +102,14 @@ final class EndingConnection implements Handler {
     return unsent;
   }
 
-  /** Discards what the peer has sent, and returns whether it has ended the connection. */
+  /** Discards what the peer has sent, and returns whether it has ended the connection or must. */
   private boolean discard() throws IOException {
     int count = 1;
     for (int i = 0; count > 0 && i < MOST_READS; i++) {
       count = socket.read(context.in.clear());
+      left -= Math.max(0, count);
     }
-    return count < 0;
+    return count < 0 || left <= 0;
   }
 
   void close() {

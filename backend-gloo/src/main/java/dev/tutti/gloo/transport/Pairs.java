@@ -89,6 +89,9 @@ final class Pairs implements PairListener {
 
   private final Set<EndingConnection> ending = new LinkedHashSet<>();
 
+  /** Refused connections whose peers have not ended them yet. */
+  private final Set<EndingConnection> refused = new LinkedHashSet<>();
+
   private boolean hasLeft;
   private @Nullable String refusal;
 
@@ -372,6 +375,10 @@ final class Pairs implements PairListener {
       String why,
       @Nullable Throwable cause) {
     forget(authentication);
+    if (refused.size() >= Listener.MAX_STRANGERS) {
+      refused.iterator().next().close();
+    }
+    authentication.end(refused);
     if (connected) {
       pair.cannotConnect("cannot be trusted: " + why, cause);
     } else {
@@ -555,6 +562,7 @@ final class Pairs implements PairListener {
   /** Closes the connections that have not ended. */
   void closeEnding() {
     List.copyOf(ending).forEach(EndingConnection::close);
+    List.copyOf(refused).forEach(EndingConnection::close);
   }
 
   private void beginToLeave(long reason) {

@@ -7,9 +7,11 @@ import dev.tutti.tls.TlsChannel;
 import dev.tutti.tls.TlsFailures;
 import dev.tutti.tls.TlsSettings;
 import java.io.IOException;
+import java.nio.ByteBuffer;
 import java.nio.channels.ByteChannel;
 import java.nio.channels.SelectionKey;
 import java.nio.channels.SocketChannel;
+import java.util.Set;
 import javax.net.ssl.SSLEngine;
 import javax.net.ssl.SSLException;
 import org.jspecify.annotations.Nullable;
@@ -24,6 +26,8 @@ final class PeerAuthentication implements Handler {
    * claimed to be, which may still connect. The rank that initiated the connection, however, has
    * the number of the peer, and gives up.
    */
+  private static final long MOST_IGNORED = 1 << 20;
+
   private final Pairs pairs;
   private final Pair pair;
   private final SocketChannel socket;
@@ -78,15 +82,15 @@ final class PeerAuthentication implements Handler {
         pairs.admitted(this, pair, socket, secured, key);
         return;
       }
-      boolean unsent = exchange.hasUnsent() || (secured != null && secured.hasUnsent());
-      key.interestOps(SelectionKey.OP_READ | (unsent ? SelectionKey.OP_WRITE : 0));
+      // What has come is not read before all is sent, and would be found again and again.
+      boolean unsent = (agreed && exchange.hasUnsent()) || (secured != null && secured.hasUnsent());
+      key.interestOps(unsent ? SelectionKey.OP_WRITE : SelectionKey.OP_READ);
     } catch (IOException e) {
       refuse(e);
     }
   }
 
   private void refuse(IOException e) {
-    close();
     boolean byTls = !agreed || e instanceof SSLException || !pairs.protection.token().isSet();
     String why =
         byTls
@@ -129,6 +133,17 @@ final class PeerAuthentication implements Handler {
             + pair.rank
             + ": it did not authenticate while others waited");
     close();
+  }
+
+  /** Ends the connection, once the peer has read why if it was the one that connected. */
+  void end(Set<EndingConnection> refused) {
+    if (connects) {
+      close();
+    } else {
+      new EndingConnection(
+              pairs.context, pair.rank, socket, tls, ByteBuffer.allocate(0), MOST_IGNORED, refused)
+          .start(key);
+    }
   }
 
   /** Returns the host that connected. */
