@@ -1,32 +1,22 @@
 package dev.tutti.cli.run;
 
-import static java.util.function.Predicate.not;
-
-import dev.tutti.StoreException;
 import dev.tutti.cli.process.LaunchException;
 import dev.tutti.cli.process.Posix;
 import dev.tutti.cli.process.Reasons;
 import dev.tutti.cli.process.RestartRefusals;
+import dev.tutti.cli.run.Attempt.Phase;
 import dev.tutti.cli.run.LaunchRendezvous.Verdict;
 import dev.tutti.cli.run.LaunchRendezvous.Verdict.Kind;
 import dev.tutti.runtime.failure.JobVerdict;
+import dev.tutti.spi.Time;
 import java.io.IOException;
 import java.time.Duration;
-import java.util.ArrayList;
-import java.util.HashSet;
-import java.util.List;
 import java.util.Map;
 import java.util.Optional;
-import java.util.Set;
-import java.util.TreeMap;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.atomic.AtomicBoolean;
-import java.util.concurrent.locks.LockSupport;
-import java.util.function.BooleanSupplier;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
@@ -50,137 +40,24 @@ public class Launcher {
   /** How long an attempt waits for its output, even if nobody takes it. */
   private static final Duration OUTPUT_TIMEOUT = Duration.ofSeconds(3);
 
-  private static final Duration OUTPUT_TICK = Duration.ofMillis(20);
-
   /** How often orphans are reaped. */
   private static final Duration REAP = Duration.ofSeconds(1);
 
   /** The additional time that nodes wait for each other. */
   private static final Duration MARGIN = Duration.ofSeconds(5);
 
+  private final Time time = Time.SYSTEM;
   private final LaunchPlan plan;
   private final LaunchRendezvous rendezvous;
-  private final RankOutput output;
-  private final RankOutput shown = new Shown();
+  private final LaunchOutput output;
   private final Consumer<String> messages;
   private final Binding binding;
   private final RestartRefusals refusals;
-  private final BlockingQueue<Event> events = new LinkedBlockingQueue<>();
+  private final ElasticRanks elastic;
+  private final BlockingQueue<LaunchEvent> events = new LinkedBlockingQueue<>();
 
-  /** Whether the queue holds that nobody reads the output. */
-  private final AtomicBoolean toldUnread = new AtomicBoolean();
-
-  /** The pumps of output that has not all been passed on. */
-  private final List<OutputPump> pumps = new ArrayList<>();
-
+  private final StopSignal signal = new StopSignal();
   private RunLogs logs = RunLogs.NONE;
-
-  private final Object signalLock = new Object();
-
-  /** The first signal that arrived, or 0. */
-  private volatile int signal;
-
-  /** The thread that waits for other nodes, which a signal interrupts. */
-  private @Nullable Thread waiting;
-
-  private sealed interface Event {
-    record Ended(int attempt, RankExit exit) implements Event {}
-
-    record Decided(int attempt, Verdict verdict) implements Event {}
-
-    record Signalled(int signal) implements Event {}
-
-    record Unread() implements Event {}
-
-    record Scale(int ranks, CompletableFuture<String> answer) implements Event {}
-  }
-
-  private enum Phase {
-    RUNNING,
-    LINGERING,
-    STOPPING,
-    KILLED
-  }
-
-  /** The state of a running attempt. */
-  private static final class Attempt {
-    final int number;
-    final long startNanos = System.nanoTime();
-
-    /** Also read by the shutdown hook. */
-    final List<LaunchedProcess> ranks = new CopyOnWriteArrayList<>();
-
-    final Map<Integer, RankExit> exits = new TreeMap<>();
-    @Nullable RankExit first;
-    @Nullable Verdict verdict;
-    @Nullable Verdict proposed;
-    Optional<JobVerdict> ofRanks = Optional.empty();
-    boolean hasAskedRanks;
-    Phase phase = Phase.RUNNING;
-    long deadline;
-
-    final DeathWatch watch;
-
-    final RankRange range;
-
-    /** How many processes have taken the place of others. */
-    int replaced;
-
-    /** How many processes were added on request. */
-    int added;
-
-    /** The ranks that were ended on request. */
-    final Set<Integer> released = new HashSet<>();
-
-    Attempt(int number, RankRange range, DeathWatch watch) {
-      this.number = number;
-      this.range = range;
-      this.watch = watch;
-    }
-
-    /** Describes the end of a process that has just ended. */
-    RankExit exit(int rank, Process ended) {
-      Duration after = Duration.ofNanos(System.nanoTime() - startNanos);
-      return new RankExit(rank, ended.pid(), ended.exitValue(), after, false);
-    }
-
-    /** Returns whether the ranks have been asked to end. */
-    boolean isAsked() {
-      return phase == Phase.STOPPING || phase == Phase.KILLED;
-    }
-
-    /** Returns the processes that run and are to continue, the first ones first. */
-    List<LaunchedProcess> staying() {
-      return ranks.stream()
-          .filter(each -> !exits.containsKey(each.rank()) && !released.contains(each.rank()))
-          .toList();
-    }
-
-    boolean allEnded() {
-      return exits.size() == ranks.size();
-    }
-
-    /** Returns whether the process of some rank is dead but its end has not been reported yet. */
-    boolean hasUnheardEnds() {
-      return ranks.stream().anyMatch(rank -> !exits.containsKey(rank.rank()) && rank.isDead());
-    }
-
-    void enter(Phase next, Duration atMost) {
-      phase = next;
-      deadline = System.nanoTime() + atMost.toNanos();
-    }
-
-    /** Returns the processes that this process has started itself. */
-    Set<Long> started() {
-      Set<Long> pids = new HashSet<>(watch.pids());
-      ranks.forEach(rank -> pids.add(rank.tree().pid()));
-      return pids;
-    }
-
-    void killRunning() {
-      ranks.stream().filter(LaunchedProcess::isRunning).forEach(rank -> rank.tree().kill());
-    }
-  }
 
   /**
    * Creates a launcher.
@@ -205,9 +82,10 @@ public class Launcher {
     this.binding = binding;
     this.plan = plan;
     this.rendezvous = rendezvous;
-    this.output = output;
+    this.output = new LaunchOutput(output, time, () -> events.add(new LaunchEvent.Unread()));
     this.messages = messages;
     this.refusals = RestartRefusals.open(plan.maxRestarts());
+    this.elastic = new ElasticRanks(plan, refusals, messages, this.output, this::started);
   }
 
   /**
@@ -216,15 +94,8 @@ public class Launcher {
    * @param number the number of the signal
    */
   public void signalled(int number) {
-    synchronized (signalLock) {
-      if (signal == 0) {
-        signal = number;
-      }
-      events.add(new Event.Signalled(number));
-      if (waiting != null) {
-        waiting.interrupt();
-      }
-    }
+    signal.arrive(number);
+    events.add(new LaunchEvent.Signalled(number));
   }
 
   /**
@@ -239,7 +110,7 @@ public class Launcher {
         DeathWatch watch = DeathWatch.start()) {
       return runAttempts(watch);
     } finally {
-      awaitOutput(Long.MAX_VALUE);
+      output.await(Long.MAX_VALUE, signal::hasArrived);
     }
   }
 
@@ -252,9 +123,9 @@ public class Launcher {
       rendezvous.refuse(new Verdict(Kind.STOPPED, plan.nodeRank(), -1, e.exitCode(), text));
       throw e;
     }
-    RankRange ranks = unlessSignalled(() -> rendezvous.join(messages));
+    RankRange ranks = signal.unlessArrived(() -> rendezvous.join(messages));
     if (ranks == null) {
-      rendezvous.refuse(stopped(signal));
+      rendezvous.refuse(stopped(signal.number()));
       return stoppedBetweenAttempts();
     }
     logs = RunLogs.choose(plan, ranks.firstRank(), messages);
@@ -265,9 +136,10 @@ public class Launcher {
         return verdict.code();
       }
       int ended = number;
-      Optional<Verdict> next = unlessSignalled(() -> rendezvous.awaitStopped(ended, longestStop()));
+      Optional<Verdict> next =
+          signal.unlessArrived(() -> rendezvous.awaitStopped(ended, longestStop()));
       if (next == null) {
-        rendezvous.withdraw(number, stopped(signal));
+        rendezvous.withdraw(number, stopped(signal.number()));
         return stoppedBetweenAttempts();
       }
       if (next.isPresent()) {
@@ -285,45 +157,13 @@ public class Launcher {
     return stop.plus(OUTPUT_TIMEOUT).plus(MARGIN);
   }
 
-  /** A wait for other nodes. */
-  private interface Meeting<T> {
-    T await() throws InterruptedException;
-  }
-
-  /** Waits for other nodes; returns null if a signal arrived before the wait ended. */
-  private <T> @Nullable T unlessSignalled(Meeting<T> meeting) throws InterruptedException {
-    synchronized (signalLock) {
-      if (signal != 0) {
-        return null;
-      }
-      waiting = Thread.currentThread();
-    }
-    try {
-      T result = meeting.await();
-      return signal == 0 ? result : null;
-    } catch (StoreException | LaunchException | InterruptedException e) {
-      if (signal == 0) {
-        throw e;
-      }
-      return null;
-    } finally {
-      synchronized (signalLock) {
-        waiting = null;
-        if (signal != 0) {
-          // The interrupt was meant for this wait.
-          boolean _ = Thread.interrupted();
-        }
-      }
-    }
-  }
-
   private Verdict stopped(int number) {
     String text = "stopped by " + Posix.signalName(number);
     return new Verdict(Kind.STOPPED, plan.nodeRank(), -1, 128 + number, text);
   }
 
   private int stoppedBetweenAttempts() {
-    Verdict verdict = stopped(signal);
+    Verdict verdict = stopped(signal.number());
     messages.accept(verdict.text());
     return verdict.code();
   }
@@ -341,11 +181,11 @@ public class Launcher {
 
   private Verdict runAttempt(int number, RankRange ranks, DeathWatch watch)
       throws InterruptedException {
-    Attempt attempt = new Attempt(number, ranks, watch);
+    Attempt attempt = new Attempt(number, ranks, watch, time);
     Thread lastResort = new Thread(attempt::killRunning, "tutti-exit");
     Runtime.getRuntime().addShutdownHook(lastResort);
     try {
-      rendezvous.begin(number, verdict -> events.add(new Event.Decided(number, verdict)));
+      rendezvous.begin(number, verdict -> events.add(new LaunchEvent.Decided(number, verdict)));
       startAll(attempt);
       try (Scaling _ = plan.isElastic() ? watchScaling() : null) {
         return supervise(attempt);
@@ -362,12 +202,13 @@ public class Launcher {
   }
 
   private @Nullable Scaling watchScaling() {
-    return rendezvous.watchScaling((ranks, answer) -> events.add(new Event.Scale(ranks, answer)));
+    return rendezvous.watchScaling(
+        (ranks, answer) -> events.add(new LaunchEvent.Scale(ranks, answer)));
   }
 
   /** Starts the ranks, as long as no signal waits to be handled. */
   private void startAll(Attempt attempt) {
-    for (int local = 0; local < plan.localSize() && signal == 0; local++) {
+    for (int local = 0; local < plan.localSize() && !signal.hasArrived(); local++) {
       Map<String, String> environment =
           RankEnvironment.of(plan, attempt.range, local, attempt.number);
       attempt.ranks.add(started(attempt, local, attempt.number, environment));
@@ -384,79 +225,14 @@ public class Launcher {
               local,
               restart,
               refusals.addTo(environment, attempt.number, rank),
-              ended -> events.add(new Event.Ended(attempt.number, attempt.exit(rank, ended))));
+              ended ->
+                  events.add(new LaunchEvent.Ended(attempt.number, attempt.exit(rank, ended))));
       attempt.watch.add(started.tree().pid());
       return started;
     } catch (IOException e) {
       String text = "cannot start rank " + rank + ": " + Reasons.of(e);
       propose(attempt, new Verdict(Kind.STOPPED, plan.nodeRank(), -1, 126, text));
       throw new LaunchException(126, text, e);
-    }
-  }
-
-  /** Starts a process in place of one that has failed; returns whether it may. */
-  private boolean replace(Attempt attempt, RankExit exit) {
-    int local = exit.rank() - attempt.range.firstRank();
-    LaunchedProcess failed = attempt.ranks.get(local);
-    // Ranks of other nodes may be there to take another process.
-    boolean isLast = plan.nodes() == 1 && attempt.exits.size() == attempt.ranks.size() - 1;
-    if (!plan.isElastic()
-        || exit.code() == 0
-        || attempt.released.contains(exit.rank())
-        || isLast
-        || attempt.phase != Phase.RUNNING
-        || attempt.verdict != null
-        || attempt.first != null
-        || attempt.replaced == plan.maxRestarts()
-        || refusals.has(attempt.number, exit.rank())) {
-      return false;
-    }
-    attempt.replaced++;
-    messages.accept(
-        "rank %d %s; another process joins in its place, restart %d of %d"
-            .formatted(exit.rank(), exit.describe(), attempt.replaced, plan.maxRestarts()));
-    failed.tree().kill();
-    attempt.watch.remove(failed.tree().pid());
-    pumps.addAll(failed.pumps());
-    Map<String, String> environment = RankEnvironment.ofJoiner(plan, attempt.range, local);
-    int number = attempt.replaced + attempt.added;
-    attempt.ranks.set(local, started(attempt, local, number, environment));
-    return true;
-  }
-
-  /** Runs as many ranks as requested, and returns what was done, in words. */
-  private String scale(Attempt attempt, int ranks) {
-    List<LaunchedProcess> staying = attempt.staying();
-    boolean isEnding = attempt.exits.keySet().stream().anyMatch(not(attempt.released::contains));
-    if (attempt.phase != Phase.RUNNING || attempt.verdict != null || isEnding) {
-      return "the job ends, so its number of ranks stays";
-    }
-    for (LaunchedProcess last : staying.subList(Math.min(ranks, staying.size()), staying.size())) {
-      attempt.released.add(last.rank());
-      last.tree().signal(Posix.SIGTERM);
-    }
-    for (int more = ranks - staying.size(); more > 0; more--) {
-      add(attempt);
-    }
-    return "from %d to %d ranks".formatted(staying.size(), ranks);
-  }
-
-  /** Starts a process that joins, in the place of one that was ended on request, or a new one. */
-  private void add(Attempt attempt) {
-    int local = 0;
-    int first = attempt.range.firstRank();
-    while (local < attempt.ranks.size() && !attempt.exits.containsKey(first + local)) {
-      local++;
-    }
-    attempt.added++;
-    Map<String, String> environment = RankEnvironment.ofJoiner(plan, attempt.range, local);
-    LaunchedProcess added = started(attempt, local, attempt.replaced + attempt.added, environment);
-    if (local == attempt.ranks.size()) {
-      attempt.ranks.add(added);
-    } else {
-      pumps.addAll(attempt.ranks.set(local, added).pumps());
-      attempt.exits.remove(first + local);
-      attempt.released.remove(first + local);
     }
   }
 
@@ -469,43 +245,17 @@ public class Launcher {
         plan.command(local),
         environment,
         binding.of(local),
-        shown,
+        output,
         logs.of(rank, restart),
         plan.tailLines(),
         OUTPUT_PATIENCE,
         onExit);
   }
 
-  /** Passes on what ranks print, and notices when nobody reads it any more. */
-  private final class Shown implements RankOutput {
-    @Override
-    public void lines(int rank, Channel channel, List<byte[]> lines) {
-      output.lines(rank, channel, lines);
-      look();
-    }
-
-    @Override
-    public boolean takesPieces() {
-      return output.takesPieces();
-    }
-
-    @Override
-    public void piece(int rank, Channel channel, byte[] bytes, boolean isLast) {
-      output.piece(rank, channel, bytes, isLast);
-      look();
-    }
-
-    private void look() {
-      if (output.isUnread() && toldUnread.compareAndSet(false, true)) {
-        events.add(new Event.Unread());
-      }
-    }
-  }
-
   /** Waits for the verdict of all nodes and for the end of this node's ranks. */
   private Verdict supervise(Attempt attempt) throws InterruptedException {
     while (attempt.verdict == null || !attempt.allEnded()) {
-      Event event = next(attempt);
+      LaunchEvent event = next(attempt);
       if (event != null) {
         handle(attempt, event);
       } else if (attempt.phase == Phase.LINGERING) {
@@ -517,9 +267,9 @@ public class Launcher {
         break;
       }
     }
-    sweep(attempt);
-    attempt.ranks.forEach(rank -> pumps.addAll(rank.pumps()));
-    awaitOutput(OUTPUT_TIMEOUT.toNanos());
+    Leftovers.end(attempt.ranks, time, plan.grace(), SETTLE, this::isSignalled);
+    attempt.ranks.forEach(output::add);
+    output.await(OUTPUT_TIMEOUT.toNanos(), signal::hasArrived);
     Verdict verdict = attempt.verdict;
     if (verdict == null) {
       throw new LaunchException(1, "the other nodes did not report how they ended");
@@ -533,34 +283,17 @@ public class Launcher {
     return verdict;
   }
 
-  /**
-   * Waits until all output has been passed on. Output ends when the last process that holds it
-   * ends, or when it is given up.
-   */
-  private void awaitOutput(long atMostNanos) throws InterruptedException {
-    long start = System.nanoTime();
-    long before = start;
-    while (!pumps.isEmpty() && before - start < atMostNanos) {
-      pumps.getFirst().await(OUTPUT_TICK);
-      long now = System.nanoTime();
-      // While the launcher itself was stopped, the pumps were too.
-      long elapsed = Math.min(now - before, 5 * OUTPUT_TICK.toNanos());
-      pumps.removeIf(pump -> pump.isDone(elapsed, signal != 0));
-      before = now;
-    }
-  }
-
   /** Waits for the next event; returns null when the deadline of the current phase has passed. */
-  private @Nullable Event next(Attempt attempt) throws InterruptedException {
+  private @Nullable LaunchEvent next(Attempt attempt) throws InterruptedException {
     if (attempt.phase == Phase.RUNNING) {
       return Orphans.comeHere() ? nextAmongOrphans(attempt) : events.take();
     }
-    long wait = attempt.deadline - System.nanoTime();
+    long wait = attempt.deadline - time.nanoTime();
     return events.poll(Math.max(0, wait), TimeUnit.NANOSECONDS);
   }
 
-  private Event nextAmongOrphans(Attempt attempt) throws InterruptedException {
-    Event event = events.poll(REAP.toNanos(), TimeUnit.NANOSECONDS);
+  private LaunchEvent nextAmongOrphans(Attempt attempt) throws InterruptedException {
+    LaunchEvent event = events.poll(REAP.toNanos(), TimeUnit.NANOSECONDS);
     while (event == null) {
       Orphans.reap(attempt.started());
       event = events.poll(REAP.toNanos(), TimeUnit.NANOSECONDS);
@@ -568,9 +301,9 @@ public class Launcher {
     return event;
   }
 
-  private void handle(Attempt attempt, Event event) {
+  private void handle(Attempt attempt, LaunchEvent event) {
     switch (event) {
-      case Event.Ended(int number, RankExit exit) when number == attempt.number -> {
+      case LaunchEvent.Ended(int number, RankExit exit) when number == attempt.number -> {
         if (plan.isElastic() && exit.code() != 0) {
           var _ =
               Thread.ofPlatform()
@@ -578,41 +311,41 @@ public class Launcher {
                   .name("tutti-lost")
                   .start(() -> rendezvous.reportEnd(number, exit.pid()));
         }
-        if (!replace(attempt, exit)) {
+        if (!elastic.replace(attempt, exit)) {
           boolean isReleased = attempt.released.contains(exit.rank());
           attempt.exits.put(exit.rank(), attempt.isAsked() || isReleased ? exit.onRequest() : exit);
           ended(attempt, exit);
         }
       }
-      case Event.Decided(int number, Verdict verdict) when number == attempt.number -> {
+      case LaunchEvent.Decided(int number, Verdict verdict) when number == attempt.number -> {
         attempt.verdict = verdict;
         if (attempt.phase == Phase.RUNNING) {
           end(attempt, verdict.kind());
         }
       }
-      case Event.Signalled(int number) -> {
+      case LaunchEvent.Signalled(int number) -> {
         if (attempt.isAsked()) {
-          attempt.deadline = System.nanoTime();
+          attempt.deadline = time.nanoTime();
         } else {
           stop(attempt, number);
         }
         propose(attempt, stopped(number));
       }
-      case Event.Unread() -> {
-        toldUnread.set(false);
+      case LaunchEvent.Unread() -> {
+        output.notifyAgain();
         if (!attempt.isAsked()) {
           stop(attempt, Posix.SIGTERM);
         }
         String text = "stopped because nobody reads the output any more";
         propose(attempt, Verdict.stopped(plan.nodeRank(), text));
       }
-      case Event.Scale(int ranks, CompletableFuture<String> answer) -> {
-        String done = scale(attempt, ranks);
+      case LaunchEvent.Scale(int ranks, CompletableFuture<String> answer) -> {
+        String done = elastic.scale(attempt, ranks);
         messages.accept("tutti scale: " + done);
         boolean _ = answer.complete(done);
       }
-      case Event.Ended late -> {}
-      case Event.Decided late -> {}
+      case LaunchEvent.Ended late -> {}
+      case LaunchEvent.Decided late -> {}
     }
   }
 
@@ -691,22 +424,7 @@ public class Launcher {
     }
   }
 
-  /** Ends what the ranks' processes left running when they ended. */
-  private void sweep(Attempt attempt) {
-    List<ProcessTree> left =
-        attempt.ranks.stream().map(LaunchedProcess::tree).filter(ProcessTree::isAlive).toList();
-    left.forEach(tree -> tree.signal(Posix.SIGTERM));
-    awaitEnd(left, plan.grace(), () -> events.stream().anyMatch(Event.Signalled.class::isInstance));
-    left.stream().filter(ProcessTree::isAlive).forEach(ProcessTree::kill);
-    awaitEnd(left, SETTLE, () -> false);
-  }
-
-  private static void awaitEnd(List<ProcessTree> trees, Duration limit, BooleanSupplier isHurried) {
-    long start = System.nanoTime();
-    while (trees.stream().anyMatch(ProcessTree::isAlive)
-        && System.nanoTime() - start < limit.toNanos()
-        && !isHurried.getAsBoolean()) {
-      LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(2));
-    }
+  private boolean isSignalled() {
+    return events.stream().anyMatch(LaunchEvent.Signalled.class::isInstance);
   }
 }
