@@ -9,6 +9,7 @@ import dev.tutti.cli.process.LaunchException;
 import dev.tutti.cli.process.Notice;
 import dev.tutti.store.PrefixStore;
 import java.time.Duration;
+import java.util.Arrays;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
@@ -17,12 +18,17 @@ import java.util.concurrent.ThreadLocalRandom;
 /** How the launcher of an elastic job is requested to run another number of ranks. */
 final class Scaling implements AutoCloseable {
   /*
-   * A request is the key "scale/wanted", written by compare-and-set from absent, so one at a time is
-   * under way. The launcher carries it out, writes the answer, and deletes the request.
+   * Request N is the key "scale/wanted/N", written by compare-and-set from absent, so one at a time
+   * is under way; the key "scale/watched" is N. Either the launcher takes the request, or who wrote
+   * it takes it back, both by compare-and-set. Then the launcher writes the answer, sets the next N,
+   * and deletes the request. So each request has a key of its own that nobody else deletes, but who
+   * writes one must check that N was not over by then.
    */
   private static final String WATCHED = "scale/watched";
-  private static final String WANTED = "scale/wanted";
+  private static final String WANTED = "scale/wanted/";
   private static final String DONE = "scale/done/";
+  private static final String TAKEN = " taken";
+  private static final String TAKEN_BACK = " taken back";
   private static final Duration SLICE = Duration.ofSeconds(5);
 
   private final Store handle;
@@ -61,25 +67,46 @@ final class Scaling implements AutoCloseable {
 
   private void run() {
     try {
+      long number = 1;
       while (!closed) {
-        serveNext();
+        if (serve(WANTED + number)) {
+          number++;
+          keys.set(WATCHED, Long.toString(number));
+          boolean _ = keys.deleteKey(WANTED + (number - 1));
+        }
       }
     } catch (StoreException e) {
       // The store has ended, and with it the job.
     }
   }
 
-  private void serveNext() {
-    String[] wanted;
+  /** Waits a while for a request; returns whether it is carried out or taken back. */
+  private boolean serve(String key) {
+    byte[] wanted;
     try {
-      wanted = new String(keys.get(WANTED, SLICE), UTF_8).split(" ", 2);
+      wanted = keys.get(key, SLICE);
     } catch (StoreTimeoutException e) {
-      return;
+      return false;
     }
-    CompletableFuture<String> answer = new CompletableFuture<>();
-    listener.requested(Integer.parseInt(wanted[1]), answer);
-    keys.set(DONE + wanted[0], answer.join());
-    boolean _ = keys.deleteKey(WANTED);
+    String request = new String(wanted, UTF_8);
+    if (end(keys, key, request, TAKEN)) {
+      String[] parts = request.split(" ", 3);
+      CompletableFuture<String> answer = new CompletableFuture<>();
+      listener.requested(Integer.parseInt(parts[1]), answer);
+      keys.set(DONE + parts[0], answer.join());
+    }
+    return true;
+  }
+
+  /** Takes a request or takes it back, unless the other has; returns whether that is done. */
+  private static boolean end(Store keys, String key, String request, String how) {
+    if (request.endsWith(TAKEN_BACK)) {
+      return false;
+    }
+    byte[] ended = (request + how).getBytes(UTF_8);
+    Store.Swap swap = keys.compareSet(key, request.getBytes(UTF_8), ended);
+    // The store may have done so without an answer, and was called again.
+    return swap.stored() || Arrays.equals(swap.value(), ended);
   }
 
   @Override
@@ -101,23 +128,42 @@ final class Scaling implements AutoCloseable {
           1, "no job of a single node that tutti run --elastic started has its store there");
     }
     String id = HexFormat.of().toHexDigits(ThreadLocalRandom.current().nextLong());
-    byte[] own = (id + " " + ranks).getBytes(UTF_8);
-    Store.Swap swap = keys.compareSet(WANTED, null, own);
-    byte[] there = swap.value();
-    if (!swap.stored() && there != null) {
-      throw new LaunchException(
-          1,
-          "another tutti scale, to %s ranks, is under way; nothing was changed for this one"
-              .formatted(new String(there, UTF_8).replaceFirst(".* ", "")));
-    }
+    String own = id + " " + ranks;
+    String key = write(keys, own);
     try {
       String answer = new String(keys.get(DONE + id, timeout), UTF_8);
       boolean _ = keys.deleteKey(DONE + id);
       return answer;
     } catch (StoreTimeoutException e) {
-      boolean _ = keys.deleteKey(WANTED);
+      boolean isTakenBack = end(keys, key, own, TAKEN_BACK);
       throw new LaunchException(
-          1, "the launcher did not answer within " + Notice.inWords(timeout), e);
+          1,
+          "the launcher did not answer within %s; %s"
+              .formatted(
+                  Notice.inWords(timeout),
+                  isTakenBack ? "nothing was changed" : "it may still do so"),
+          e);
+    }
+  }
+
+  /** Writes a request, and returns its key. */
+  private static String write(Store keys, String own) {
+    byte[] bytes = own.getBytes(UTF_8);
+    while (true) {
+      String number = keys.getString(WATCHED);
+      String key = WANTED + number;
+      byte[] there = keys.compareSet(key, null, bytes).value();
+      if (there != null && !Arrays.equals(there, bytes)) {
+        throw new LaunchException(
+            1,
+            "another tutti scale, to %s ranks, is under way; nothing was changed for this one"
+                .formatted(new String(there, UTF_8).split(" ", 3)[1]));
+      }
+      if (keys.getString(WATCHED).equals(number)) {
+        return key;
+      }
+      // The request of that number is over, and the launcher deletes it, or did so.
+      boolean _ = keys.deleteKey(key);
     }
   }
 }

@@ -4,16 +4,21 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.Store;
+import dev.tutti.StoreTimeoutException;
 import dev.tutti.cli.Main;
 import dev.tutti.cli.TestTerminal;
 import dev.tutti.cli.process.LaunchException;
+import dev.tutti.shared.Until;
 import dev.tutti.store.HashStore;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.LinkedBlockingQueue;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.extension.RegisterExtension;
@@ -23,6 +28,7 @@ import org.junit.jupiter.api.io.TempDir;
 @Timeout(600)
 class ScaleCommandTest {
   private static final Duration LONG = Duration.ofMinutes(5);
+  private static final Duration SHORT = Duration.ofMillis(1);
 
   @RegisterExtension private final TestRuns runs = new TestRuns();
 
@@ -69,10 +75,55 @@ class ScaleCommandTest {
               "another tutti scale, to 5 ranks, is under way; nothing was changed for this one");
       answer.complete("done");
       assertThat(first.get()).isEqualTo("done");
-      while (store.check("tutti-run/scale/wanted")) {
-        Thread.onSpinWait();
-      }
+      Until.holds(() -> !store.check("tutti-run/scale/wanted/1"));
       assertThat(store.listKeys()).containsExactly("tutti-run/scale/watched");
+    }
+  }
+
+  @Test
+  void aLateAnswerLeavesTheRequestOfAnotherAlone() throws Exception {
+    Store store = new HashStore();
+    BlockingQueue<CompletableFuture<String>> taken = new LinkedBlockingQueue<>();
+    try (Scaling _ = Scaling.watch(store.duplicate(), (_, answer) -> taken.add(answer))) {
+      Store impatient =
+          PlayedStore.of(
+              store,
+              (method, arguments, _) -> {
+                if (method.equals("get") && arguments[0].toString().contains("/done/")) {
+                  Until.holds(() -> !taken.isEmpty());
+                  throw new StoreTimeoutException("no answer");
+                }
+              });
+      assertThatThrownBy(() -> Scaling.request(impatient, 5, LONG))
+          .hasMessage("the launcher did not answer within 5 min; it may still do so");
+      assertThatThrownBy(() -> Scaling.request(store, 7, SHORT))
+          .hasMessageStartingWith("another tutti scale, to 5 ranks, is under way");
+      taken.take().complete("late");
+      Until.holds(() -> !store.check("tutti-run/scale/wanted/1"));
+      CompletableFuture<String> next =
+          CompletableFuture.supplyAsync(() -> Scaling.request(store, 7, LONG));
+      taken.take().complete("done");
+      assertThat(next.get()).isEqualTo("done");
+    }
+  }
+
+  @Test
+  void aRequestThatWasTakenBackIsNotCarriedOut() throws Exception {
+    Store store = new HashStore();
+    store.set("tutti-run/scale/watched", "1");
+    assertThatThrownBy(() -> Scaling.request(store, 2, SHORT))
+        .isInstanceOf(LaunchException.class)
+        .hasMessage("the launcher did not answer within 1 ms; nothing was changed");
+    List<Integer> requested = new CopyOnWriteArrayList<>();
+    Scaling.Listener listener =
+        (ranks, answer) -> {
+          requested.add(ranks);
+          answer.complete("done");
+        };
+    try (Scaling _ = Scaling.watch(store.duplicate(), listener)) {
+      Until.holds(() -> !store.check("tutti-run/scale/wanted/1"));
+      assertThat(Scaling.request(store, 7, LONG)).isEqualTo("done");
+      assertThat(requested).containsExactly(7);
     }
   }
 
@@ -85,14 +136,9 @@ class ScaleCommandTest {
   }
 
   @Test
-  void aRequestThatNobodyServesIsRefusedOrTakenBack() {
-    Store store = new HashStore();
-    assertThatThrownBy(() -> Scaling.request(store, 2, LONG))
+  void aRequestThatNobodyServesIsRefused() {
+    assertThatThrownBy(() -> Scaling.request(new HashStore(), 2, LONG))
         .hasMessageStartingWith("no job of a single node that tutti run --elastic started");
-    store.set("tutti-run/scale/watched", "1");
-    assertThatThrownBy(() -> Scaling.request(store, 2, Duration.ofMillis(1)))
-        .hasMessage("the launcher did not answer within 1 ms");
-    assertThat(store.listKeys()).containsExactly("tutti-run/scale/watched");
   }
 
   @Test
