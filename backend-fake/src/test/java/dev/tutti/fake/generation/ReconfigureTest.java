@@ -28,6 +28,8 @@ import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.CountDownLatch;
@@ -219,6 +221,47 @@ class ReconfigureTest {
               }
             });
     assertThat(sums).containsExactly(3f, 3f, 0f);
+  }
+
+  /** Provides backends that meet once more in the store when they close, the later ranks later. */
+  private static BackendProvider meetingInTheEnd(List<String> met) {
+    return proxy(
+        BackendProvider.class,
+        (method, arguments) -> {
+          if (!method.getName().equals("create")) {
+            return method.invoke(THREADED, arguments);
+          }
+          BackendContext context = (BackendContext) arguments[0];
+          Backend inner = THREADED.create(context);
+          context.store().add("open", 1);
+          return proxy(
+              Backend.class,
+              (of, given) -> {
+                if (of.getName().equals("close")) {
+                  SimulatedWorld.sleep(Duration.ofSeconds(10L * context.rank()));
+                  met.add(context.group() + " " + context.store().add("open", -1));
+                }
+                return of.invoke(inner, given);
+              });
+        });
+  }
+
+  @Simulated
+  void aBackendFindsItsKeysUntilAllHaveClosedIt() throws Exception {
+    List<String> met = Collections.synchronizedList(new ArrayList<>());
+    Simulation.groups(
+        2,
+        Simulation.store(),
+        meetingInTheEnd(met),
+        group -> {
+          ProcessGroup second = group.shrink();
+          second.barrier();
+          ProcessGroup third = second.shrink();
+          third.barrier();
+          third.close();
+          return group;
+        });
+    assertThat(met).containsExactly("0 1", "0 0", "0~2 1", "0~2 0", "0~4 1", "0~4 0");
   }
 
   @Simulated

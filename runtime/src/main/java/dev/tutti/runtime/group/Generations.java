@@ -190,7 +190,7 @@ final class Generations {
     members.begin();
     job.monitor.beginGeneration();
     if (group.identity.rank() == 0) {
-      OldKeys old = members.oldKeys(job.stores, job.providers.keySet());
+      OldKeys old = members.oldKeys(job.stores);
       Thread _ = job.time.start("tutti-ask-" + job.rank, old::delete);
     }
     return group;

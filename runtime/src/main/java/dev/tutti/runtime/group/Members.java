@@ -2,7 +2,6 @@ package dev.tutti.runtime.group;
 
 import dev.tutti.runtime.membership.Membership;
 import java.util.List;
-import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
 /** The members of a job's group of all ranks, as one of its processes sees them. */
@@ -25,8 +24,10 @@ final class Members {
 
   private @Nullable Membership begunBefore;
 
-  /** The name of the last group of all ranks that was set up. */
-  private volatile String last = FIRST;
+  /** The generation of the last group of all ranks that was set up, and the one before. */
+  private volatile long last;
+
+  private long lastBefore;
 
   /** A generation and the numbers of its members. */
   private record Generation(long number, List<Integer> members) {}
@@ -47,8 +48,8 @@ final class Members {
   /**
    * Returns what deletes the keys of earlier generations; call it once the current one is set up.
    */
-  OldKeys oldKeys(JobStores stores, Set<String> deviceTypes) {
-    return new OldKeys(stores, deviceTypes, begun, begunBefore);
+  OldKeys oldKeys(JobStores stores) {
+    return new OldKeys(stores, begun, begunBefore, lastBefore);
   }
 
   /** Returns the generation that this process is in. */
@@ -58,18 +59,22 @@ final class Members {
 
   /** Returns the name of the group of all ranks in this generation, which may yet be set up. */
   String group() {
-    long number = current.number;
-    return number == 0 ? FIRST : FIRST + "~" + number;
+    return nameOf(current.number);
+  }
+
+  private static String nameOf(long generation) {
+    return generation == 0 ? FIRST : FIRST + "~" + generation;
   }
 
   /** Notes that the group of the current generation is set up, and stands for the job. */
   void begin() {
-    last = group();
+    lastBefore = last;
+    last = current.number;
   }
 
   /** Returns whether a group is the last one of all ranks; the job ends with it. */
   boolean isLastOfAll(Group group) {
-    return group.identity.name().equals(last);
+    return group.identity.name().equals(nameOf(last));
   }
 
   /** Returns the numbers of the members, in rank order. */

@@ -4,7 +4,6 @@ import dev.tutti.Store;
 import dev.tutti.runtime.membership.LogStart;
 import dev.tutti.runtime.membership.Membership;
 import java.lang.System.Logger.Level;
-import java.util.Set;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
@@ -15,8 +14,9 @@ final class OldKeys {
    * All members are in the generation, so nobody reads what belongs to groups, changes and questions
    * before it, but for processes that were left out, which find nothing where they would find that
    * others do not come. What members write late, such as that they closed the group before, is
-   * deleted after the next change. Of the log, the entries since the generation before remain, since
-   * the thread that reads it may lag behind. Keys of the program remain.
+   * deleted after the next change; so are the keys of that group's backends, which may close after
+   * this. Of the log, the entries since the generation before remain, since the thread that reads it
+   * may lag behind. Keys of the program remain.
    *
    * A later change may have begun already, so only what is older than this generation is deleted.
    */
@@ -25,23 +25,22 @@ final class OldKeys {
   private static final Pattern GENERATION = Pattern.compile("0~(\\d+)(?:\\..*)?");
 
   private final JobStores stores;
-  private final Set<String> deviceTypes;
   private final Membership members;
   private final @Nullable Membership before;
+  private final long open;
 
   /**
    * Prepares to delete keys.
    *
-   * @param deviceTypes the kinds of device that have a backend
    * @param members the members as the generation began
    * @param before the members as the generation before began; null if that is not known
+   * @param open the generation whose group this one replaces, which may still be open
    */
-  OldKeys(
-      JobStores stores, Set<String> deviceTypes, Membership members, @Nullable Membership before) {
+  OldKeys(JobStores stores, Membership members, @Nullable Membership before, long open) {
     this.stores = stores;
-    this.deviceTypes = deviceTypes;
     this.members = members;
     this.before = before;
+    this.open = open;
   }
 
   /** Deletes the keys, unless the store does not answer. */
@@ -101,10 +100,9 @@ final class OldKeys {
     return name.matches() ? Long.parseLong(name.group(1)) : 0;
   }
 
-  /** Returns whether a key is one of a backend of an earlier generation's group. */
+  /** Returns whether a key is one of a backend of a group that all members have closed. */
   private boolean isOfOldBackend(String key) {
     int end = key.indexOf("//");
-    String of = end < 0 ? "" : key.substring(0, end);
-    return !of.isEmpty() && (deviceTypes.contains(of) || generationOf(of) < members.generation());
+    return end > 0 && generationOf(key.substring(0, end)) < open;
   }
 }
