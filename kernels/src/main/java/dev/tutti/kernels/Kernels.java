@@ -152,8 +152,8 @@ public final class Kernels {
         LaunchRules::addParts);
   }
 
-  private static Map<Kernel, Kernel> someLanes() {
-    Map<Kernel, Kernel> some = new IdentityHashMap<>();
+  private static IdentityHashMap<Kernel, Kernel> someLanes() {
+    IdentityHashMap<Kernel, Kernel> some = new IdentityHashMap<>();
     List<DType> tuned =
         List.of(DType.FLOAT32, DType.FLOAT64, DType.FLOAT16, DType.BFLOAT16, DType.UINT8);
     for (DType dtype : tuned) {

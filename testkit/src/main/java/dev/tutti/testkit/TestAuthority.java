@@ -41,13 +41,17 @@ public final class TestAuthority {
     private final String algorithm;
     private final String curve;
     private final String signature;
-    private final byte[] identifier;
+    private final String identifier;
 
     Kind(String algorithm, String curve, String signature, String identifier) {
       this.algorithm = algorithm;
       this.curve = curve;
       this.signature = signature;
-      this.identifier = der(SEQUENCE, HexFormat.of().parseHex(identifier));
+      this.identifier = identifier;
+    }
+
+    private byte[] identifier() {
+      return der(SEQUENCE, HexFormat.of().parseHex(identifier));
     }
   }
 
@@ -137,7 +141,7 @@ public final class TestAuthority {
             SEQUENCE,
             der(0xa0, integer(BigInteger.TWO)),
             integer(BigInteger.valueOf(System.nanoTime())),
-            kind.identifier,
+            kind.identifier(),
             distinguished(name),
             der(SEQUENCE, time(end.minus(VALIDITY.multipliedBy(2))), time(end)),
             distinguished(subject),
@@ -146,7 +150,7 @@ public final class TestAuthority {
     Signature signature = Signature.getInstance(kind.signature);
     signature.initSign(keys.getPrivate());
     signature.update(body);
-    return der(SEQUENCE, body, kind.identifier, der(0x03, new byte[1], signature.sign()));
+    return der(SEQUENCE, body, kind.identifier(), der(0x03, new byte[1], signature.sign()));
   }
 
   private static byte[] distinguished(String name) {

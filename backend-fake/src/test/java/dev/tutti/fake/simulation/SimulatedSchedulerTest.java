@@ -243,7 +243,7 @@ class SimulatedSchedulerTest {
   }
 
   /** How threads of runs and a thread outside exclude each other. */
-  private enum Exclusion {
+  enum Exclusion {
     MONITOR(Thread.State.BLOCKED) {
       @Override
       void run(Shared shared, Runnable body) {
@@ -274,7 +274,7 @@ class SimulatedSchedulerTest {
   }
 
   /** What threads of runs and a thread outside use one at a time. */
-  private static final class Shared {
+  static final class Shared {
     private final Exclusion exclusion;
     private final boolean heldOutside;
     private final ReentrantLock lock = new ReentrantLock();

@@ -24,7 +24,7 @@ final class AllReduceRule {
    * may find that it does not serve, because of where the ranks' tensors are.
    */
   static RequestedAlgorithm[] candidates(long bytes) {
-    return isSmall(bytes) ? SMALL : LARGE;
+    return isSmall((double) bytes) ? SMALL : LARGE;
   }
 
   /** Returns why a requested algorithm cannot reduce a tensor; null if it may. */
@@ -33,7 +33,7 @@ final class AllReduceRule {
     return switch (algorithm) {
       case STAGED -> null;
       case ONE_SHOT ->
-          isSmall(tensor.byteSize())
+          isSmall((double) tensor.byteSize())
               ? null
               : "one-shot in shared memory takes at most "
                   + ShmLayout.SLOT_BYTES

@@ -79,6 +79,7 @@ class TlsAdmissionTest {
   }
 
   @Test
+  @SuppressWarnings("try") // one end closes early
   void whatComesRightBehindTheProofIsNotOverlooked() throws Exception {
     try (ServerSocket server = new ServerSocket(0, 16, GREATER)) {
       FutureTask<Transport> opening = rank0(Time.SYSTEM);
