@@ -57,11 +57,11 @@ public final class Tensor {
     this.shape = shape;
     this.strides = strides;
     this.device = device;
-    this.numel = numelOf(shape);
-    this.contiguous = isDense(shape, strides);
+    this.numel = Shapes.numel(shape);
+    this.contiguous = Shapes.isDense(shape, strides);
     this.indices = null;
     this.values = null;
-    long needed = contiguous ? numel : extentOf(shape, strides);
+    long needed = contiguous ? numel : Shapes.extent(shape, strides);
     boolean fits = segment.byteSize() / dtype.byteSize() >= needed;
     long bytes = fits ? needed * dtype.byteSize() : segment.byteSize();
     this.segment = segment.byteSize() == bytes ? segment : segment.asSlice(0, bytes);
@@ -84,7 +84,7 @@ public final class Tensor {
     this.shape = shape;
     this.strides = new long[0];
     this.device = values.device;
-    this.numel = numelOf(shape);
+    this.numel = Shapes.numel(shape);
     this.contiguous = false;
     this.segment = null;
     this.indices = indices;
@@ -131,7 +131,7 @@ public final class Tensor {
   }
 
   private static long bytesOf(DType dtype, long[] shape) {
-    long numel = numelOf(shape);
+    long numel = Shapes.numel(shape);
     if (numel > Long.MAX_VALUE / dtype.byteSize()) {
       throw new IllegalArgumentException("too many elements: " + Arrays.toString(shape));
     }
@@ -147,7 +147,7 @@ public final class Tensor {
    * @throws IllegalArgumentException if the segment is too short or a size is negative
    */
   public static Tensor wrap(MemorySegment segment, DType dtype, long... shape) {
-    return new Tensor(dtype, shape.clone(), denseStrides(shape), Device.CPU, segment);
+    return new Tensor(dtype, shape.clone(), Shapes.denseStrides(shape), Device.CPU, segment);
   }
 
   /**
@@ -449,11 +449,11 @@ public final class Tensor {
    */
   public Tensor view(long... newShape) {
     requireContiguous("view");
-    if (numelOf(newShape) != numel) {
+    if (Shapes.numel(newShape) != numel) {
       throw new IllegalArgumentException(
           "cannot view " + describe() + " as " + Arrays.toString(newShape));
     }
-    return new Tensor(dtype, newShape.clone(), denseStrides(newShape), device, segment());
+    return new Tensor(dtype, newShape.clone(), Shapes.denseStrides(newShape), device, segment());
   }
 
   /**
@@ -523,7 +523,7 @@ public final class Tensor {
     }
     long[] narrowed = shape.clone();
     narrowed[dimension] = length;
-    long offset = numelOf(narrowed) == 0 ? 0 : start * strides[dimension] * dtype.byteSize();
+    long offset = Shapes.numel(narrowed) == 0 ? 0 : start * strides[dimension] * dtype.byteSize();
     return new Tensor(dtype, narrowed, strides, device, memory.asSlice(offset));
   }
 
@@ -538,7 +538,11 @@ public final class Tensor {
   public Tensor select(int dimension, long index) {
     Tensor row = narrow(dimension, index, 1);
     return new Tensor(
-        dtype, without(row.shape, dimension), without(strides, dimension), device, row.segment());
+        dtype,
+        Shapes.without(row.shape, dimension),
+        Shapes.without(strides, dimension),
+        device,
+        row.segment());
   }
 
   /**
@@ -956,78 +960,5 @@ public final class Tensor {
       // Freed memory, another thread's, or a file that was cut off.
       return "";
     }
-  }
-
-  private static long numelOf(long[] shape) {
-    boolean empty = false;
-    for (long size : shape) {
-      if (size < 0) {
-        throw new IllegalArgumentException("negative size in shape " + Arrays.toString(shape));
-      }
-      empty |= size == 0;
-    }
-    if (empty) {
-      return 0;
-    }
-    try {
-      long numel = 1;
-      for (long size : shape) {
-        numel = Math.multiplyExact(numel, size);
-      }
-      return numel;
-    } catch (ArithmeticException e) {
-      throw new IllegalArgumentException("too many elements: " + Arrays.toString(shape), e);
-    }
-  }
-
-  private static long[] denseStrides(long[] shape) {
-    long[] strides = new long[shape.length];
-    long stride = 1;
-    for (int d = shape.length - 1; d >= 0; d--) {
-      strides[d] = stride;
-      stride *= Math.max(1, shape[d]);
-    }
-    return strides;
-  }
-
-  private static boolean isDense(long[] shape, long[] strides) {
-    long expected = 1;
-    for (int d = shape.length - 1; d >= 0; d--) {
-      if (shape[d] == 0) {
-        return true;
-      }
-    }
-    for (int d = shape.length - 1; d >= 0; d--) {
-      if (shape[d] != 1 && strides[d] != expected) {
-        return false;
-      }
-      expected *= shape[d];
-    }
-    return true;
-  }
-
-  private static long extentOf(long[] shape, long[] strides) {
-    try {
-      long last = 0;
-      for (int d = 0; d < shape.length; d++) {
-        last = Math.addExact(last, Math.multiplyExact(shape[d] - 1, strides[d]));
-      }
-      return Math.addExact(last, 1);
-    } catch (ArithmeticException e) {
-      throw new IllegalArgumentException(
-          "strides "
-              + Arrays.toString(strides)
-              + " of shape "
-              + Arrays.toString(shape)
-              + " exceed the range of a 64-bit offset",
-          e);
-    }
-  }
-
-  private static long[] without(long[] values, int index) {
-    long[] rest = new long[values.length - 1];
-    System.arraycopy(values, 0, rest, 0, index);
-    System.arraycopy(values, index + 1, rest, index, rest.length - index);
-    return rest;
   }
 }
