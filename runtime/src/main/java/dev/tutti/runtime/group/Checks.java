@@ -30,7 +30,6 @@ final class Checks {
   private final Consumer<String> refused;
   private final BoundBackend forBarriers;
   private final Overlaps overlaps;
-  private final Splits splits;
 
   /**
    * Creates the checks of a group.
@@ -43,7 +42,6 @@ final class Checks {
     this.backends = backends;
     this.refused = refused;
     this.overlaps = new Overlaps(this, group.rank());
-    this.splits = new Splits(this, group.size());
     this.forBarriers =
         backends.values().stream()
             .filter(each -> each.backend().takesBarriers())
@@ -76,10 +74,6 @@ final class Checks {
 
   Overlaps overlaps() {
     return overlaps;
-  }
-
-  Splits splits() {
-    return splits;
   }
 
   /** Finds the backend for a tensor's device, and checks that it supports the operation. */

@@ -180,7 +180,7 @@ final class DefaultProcessGroup implements ProcessGroup {
   @Override
   public void allGatherInto(Tensor output, Tensor input, long[] outputSplits) {
     OpType op = OpType.ALL_GATHER_INTO;
-    long[] rows = checks.splits().orNone(op, "outputSplits", outputSplits, output, "output");
+    long[] rows = specs.splits().orNone(op, "outputSplits", outputSplits, output, "output");
     BoundBackend backend = checks.forAllGatherInto(output, input, rows);
     if (!inline.run(backend, op, output, input, null, -1, rows)) {
       runner.submit(specs.allGatherInto(output, input, rows, CallOptions.DEFAULT));
@@ -191,7 +191,7 @@ final class DefaultProcessGroup implements ProcessGroup {
   public void reduceScatterInto(
       Tensor output, Tensor input, long[] inputSplits, ReduceOp reduceOp) {
     OpType op = OpType.REDUCE_SCATTER_INTO;
-    long[] rows = checks.splits().orNone(op, "inputSplits", inputSplits, input, "input");
+    long[] rows = specs.splits().orNone(op, "inputSplits", inputSplits, input, "input");
     BoundBackend backend = checks.forReduceScatterInto(output, input, rows, reduceOp);
     if (!inline.run(backend, op, output, input, reduceOp, -1, rows)) {
       runner.submit(specs.reduceScatterInto(output, input, rows, reduceOp, CallOptions.DEFAULT));
@@ -203,8 +203,8 @@ final class DefaultProcessGroup implements ProcessGroup {
     OpType op = OpType.ALL_TO_ALL_SINGLE;
     checks.given(op, "input", input);
     checks.given(op, "output", output);
-    long[] rows = checks.splits().of(op, "outputSplits", Splits.NONE, output, "output");
-    long[] inputRows = checks.splits().of(op, "inputSplits", Splits.NONE, input, "input");
+    long[] rows = specs.splits().of(op, "outputSplits", Splits.NONE, output, "output");
+    long[] inputRows = specs.splits().of(op, "inputSplits", Splits.NONE, input, "input");
     BoundBackend backend = checks.forAllToAllSingle(output, input, rows, inputRows);
     if (!inline.run(backend, op, output, input, null, -1, rows)) {
       Call call = new Call(op).output(output).input(input).splits(rows, rows);

@@ -22,11 +22,17 @@ final class OperationSpecs {
   private final GroupIdentity group;
   private final Checks checks;
   private final Overlaps overlaps;
+  private final Splits splits;
 
   OperationSpecs(GroupIdentity group, Checks checks) {
     this.group = group;
     this.checks = checks;
     this.overlaps = checks.overlaps();
+    this.splits = new Splits(checks, group.size());
+  }
+
+  Splits splits() {
+    return splits;
   }
 
   OperationSpec allReduce(Tensor tensor, ReduceOp reduceOp, CallOptions options) {
@@ -84,7 +90,7 @@ final class OperationSpecs {
   OperationSpec reduceScatterInto(
       Tensor output, Tensor input, long[] inputSplits, ReduceOp reduceOp, CallOptions options) {
     OpType op = OpType.REDUCE_SCATTER_INTO;
-    long[] rows = checks.splits().orNone(op, "inputSplits", inputSplits, input, "input");
+    long[] rows = splits.orNone(op, "inputSplits", inputSplits, input, "input");
     return spec(
         checks.forReduceScatterInto(output, input, rows, reduceOp),
         options,
@@ -123,7 +129,7 @@ final class OperationSpecs {
   OperationSpec allGatherInto(
       Tensor output, Tensor input, long[] outputSplits, CallOptions options) {
     OpType op = OpType.ALL_GATHER_INTO;
-    long[] rows = checks.splits().orNone(op, "outputSplits", outputSplits, output, "output");
+    long[] rows = splits.orNone(op, "outputSplits", outputSplits, output, "output");
     return spec(
         checks.forAllGatherInto(output, input, rows),
         options,
@@ -183,8 +189,8 @@ final class OperationSpecs {
     OpType op = OpType.ALL_TO_ALL_SINGLE;
     checks.given(op, "input", input);
     checks.given(op, "output", output);
-    long[] outputRows = checks.splits().of(op, "outputSplits", outputSplits, output, "output");
-    long[] inputRows = checks.splits().of(op, "inputSplits", inputSplits, input, "input");
+    long[] outputRows = splits.of(op, "outputSplits", outputSplits, output, "output");
+    long[] inputRows = splits.of(op, "inputSplits", inputSplits, input, "input");
     BoundBackend backend = checks.forAllToAllSingle(output, input, outputRows, inputRows);
     return spec(
         backend, options, new Call(op).output(output).input(input).splits(outputRows, inputRows));
