@@ -8,11 +8,14 @@ import dev.tutti.Tensor;
 import dev.tutti.gradients.ReducerOptions;
 import dev.tutti.gradients.optimizer.AdamW;
 import dev.tutti.gradients.optimizer.OptimizerOptions;
+import dev.tutti.gradients.optimizer.Sgd;
 import dev.tutti.gradients.optimizer.ShardedOptimizer;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Tests optimizers whose parameters are on fake devices. */
 class DeviceOptimizerTest {
@@ -53,9 +56,45 @@ class DeviceOptimizerTest {
   }
 
   @Test
-  void replaysAreStepsWithoutARace() throws Exception {
+  void flatParametersAreChangedAlike() throws Exception {
     machine.fake.races().findAcrossThreads();
-    cases().replays();
+    cases().flatParameters();
+    assertThat(machine.fake.races().found()).isEmpty();
+  }
+
+  @Test
+  void flatParametersAreNotCopied() throws Exception {
+    ranks()
+        .run(
+            2,
+            (group, device) -> {
+              Tensor parameter = device.tensors().copyOf(Tensor.of(1f, 2f, 3f, 4f, 5f));
+              ReducerOptions options = ReducerOptions.DEFAULT.withAllocator(buckets);
+              OptimizerOptions flat = OptimizerOptions.DEFAULT.withFlatParameters();
+              try (ShardedOptimizer optimizer =
+                  new ShardedOptimizer(group, List.of(parameter), options, new Sgd(1), flat)) {
+                buckets.zero(optimizer.reducer().gradient(0));
+                group.store().barrier("ready", 2, Until.LONG);
+                if (group.rank() == 0) {
+                  machine.fake.clearCalls();
+                }
+                group.store().barrier("cleared", 2, Until.LONG);
+                optimizer.reducer().ready(0);
+                optimizer.step();
+                group.store().barrier("stepped", 2, Until.LONG);
+                assertThat(machine.fake.calls("cuMemcpyAsync")).isEmpty();
+                group.store().barrier("checked", 2, Until.LONG);
+                Tensor host = device.tensors().toHost(optimizer.parameters().getFirst());
+                assertThat(host.toFloatArray()).containsExactly(1, 2, 3, 4, 5);
+              }
+            });
+  }
+
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void replaysAreStepsWithoutARace(boolean isFlat) throws Exception {
+    machine.fake.races().findAcrossThreads();
+    cases().replays(isFlat);
     assertThat(machine.fake.races().found()).isEmpty();
   }
 

@@ -3,6 +3,8 @@ package dev.tutti.cuda;
 import dev.tutti.gradients.BucketAllocator;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Tests optimizers whose parameters are on this machine's GPUs. */
 @ExtendWith(Gpu.class)
@@ -31,7 +33,13 @@ class GpuOptimizerTest {
   }
 
   @Test
-  void replaysAreSteps() throws Exception {
-    cases.replays();
+  void flatParametersAreChangedAlike() throws Exception {
+    cases.flatParameters();
+  }
+
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void replaysAreSteps(boolean isFlat) throws Exception {
+    cases.replays(isFlat);
   }
 }

@@ -174,6 +174,46 @@ final class OptimizerCases {
         });
   }
 
+  /** Compares flat parameters, and the state of them, with others bit for bit. */
+  void flatParameters() throws Exception {
+    for (DType dtype : List.of(DType.FLOAT32, DType.BFLOAT16)) {
+      ranks.run(
+          2,
+          (group, device) -> {
+            List<Tensor> given = onDevice(device, parameters(dtype));
+            List<Tensor> there = onDevice(device, parameters(dtype));
+            AdamW update = new AdamW(0.01);
+            OptimizerOptions more = OptimizerOptions.DEFAULT.withClipping(3);
+            try (ShardedOptimizer plain =
+                    new ShardedOptimizer(group, there, options(), update, more);
+                ShardedOptimizer flat =
+                    new ShardedOptimizer(
+                        group, given, options(), update, more.withFlatParameters())) {
+              assertThat(plain.parameters()).isEqualTo(there);
+              for (int step = 1; step <= STEPS; step++) {
+                backward(plain, device, step, group.rank(), false);
+                plain.step();
+                backward(flat, device, step, group.rank(), false);
+                flat.step();
+                requireSame(device, there, flat.parameters());
+                requireSame(device, plain.state(), flat.state());
+              }
+              requireSame(device, onDevice(device, parameters(dtype)), given);
+            }
+          });
+    }
+  }
+
+  private static void requireSame(CudaDevice device, List<Tensor> expected, List<Tensor> found) {
+    assertThat(found).hasSameSizeAs(expected);
+    for (int i = 0; i < expected.size(); i++) {
+      assertThat(found.get(i).shape()).isEqualTo(expected.get(i).shape());
+      assertThat(flat(onHost(device, found.get(i))))
+          .as("tensor %s", i)
+          .isEqualTo(flat(onHost(device, expected.get(i))));
+    }
+  }
+
   private static double[] flat(Tensor tensor) {
     return tensor.view(tensor.numel()).toDoubleArray();
   }
@@ -267,9 +307,14 @@ final class OptimizerCases {
     return p - 0.125 * velocity[k];
   }
 
-  /** Compares replays of a captured step with eager steps; the rate changes in between. */
-  void replays() throws Exception {
+  /**
+   * Compares replays of a captured step with eager steps; the rate changes in between.
+   *
+   * @param isFlat whether the captured step has flat parameters
+   */
+  void replays(boolean isFlat) throws Exception {
     OptimizerOptions more = OptimizerOptions.DEFAULT.withClipping(3).withLossScale(8, 2, 0.5, 2);
+    OptimizerOptions ofSecond = isFlat ? more.withFlatParameters() : more;
     ranks.run(
         2,
         (group, device) -> {
@@ -282,7 +327,7 @@ final class OptimizerCases {
             try (ShardedOptimizer first =
                 new ShardedOptimizer(group, eager, options(), one, more)) {
               ShardedOptimizer second =
-                  new ShardedOptimizer(group, replayed, options(), other, more);
+                  new ShardedOptimizer(group, replayed, options(), other, ofSecond);
               for (int step = 1; step <= 2; step++) {
                 write(inputs, device, step, group.rank());
                 step(first, inputs);
@@ -299,7 +344,7 @@ final class OptimizerCases {
                   step(first, inputs);
                   graph.replay();
                   for (int i = 0; i < SHAPES.length; i++) {
-                    assertThat(flat(onHost(device, replayed.get(i))))
+                    assertThat(flat(onHost(device, second.parameters().get(i))))
                         .as("parameter %s after step %s", i, step)
                         .isEqualTo(flat(onHost(device, eager.get(i))));
                   }

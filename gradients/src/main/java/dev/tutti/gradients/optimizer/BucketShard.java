@@ -23,6 +23,7 @@ final class BucketShard {
   private final List<Range> ranges = new ArrayList<>();
   private final List<Piece> pieces;
   private final Tensor stage;
+  private final boolean isFlat;
 
   /** Elements of the bucket that this rank updates. */
   private record Range(
@@ -55,7 +56,8 @@ final class BucketShard {
   /**
    * Allocates the state of this rank's elements.
    *
-   * @param stage memory of the size of the bucket, which other buckets use, too
+   * @param stage memory of the size of the bucket, which other buckets use, too, unless it is flat
+   * @param isFlat whether the stage is where the parameters are
    * @param parameters all parameters
    */
   BucketShard(
@@ -63,11 +65,13 @@ final class BucketShard {
       StepPlace place,
       ProcessGroup group,
       Tensor stage,
+      boolean isFlat,
       List<Tensor> parameters) {
     this.bucket = bucket;
     this.place = place;
     this.rank = group.rank();
     this.stage = stage;
+    this.isFlat = isFlat;
     long numel = bucket.tensor().numel();
     part = numel / group.size();
     restStart = part * group.size();
@@ -83,7 +87,7 @@ final class BucketShard {
     Tensor master = null;
     if (!stage.device().isCpu() && stage.dtype() != DType.FLOAT32) {
       master = place.allocate(DType.FLOAT32, count);
-      own.forEach(each -> place.copy(each.staged, each.own));
+      copy(own, true);
       place.copy(master, staged);
     }
     Tensor gradients = bucket.tensor().narrow(0, start, count);
@@ -122,6 +126,30 @@ final class BucketShard {
       }
     }
     return List.of(stages);
+  }
+
+  /** Returns memory of its own for each bucket. */
+  static List<Tensor> flat(List<GradientBucket> buckets, StepPlace place) {
+    return buckets.stream()
+        .map(bucket -> place.allocate(bucket.tensor().dtype(), bucket.tensor().numel()))
+        .toList();
+  }
+
+  /** Copies parameters into the memory of their buckets, and returns them there. */
+  static List<Tensor> moved(
+      List<Tensor> parameters, List<GradientBucket> buckets, List<Tensor> flat, StepPlace place) {
+    Tensor[] moved = new Tensor[parameters.size()];
+    for (int b = 0; b < flat.size(); b++) {
+      long position = 0;
+      for (int parameter : buckets.get(b).parameters()) {
+        Tensor from = parameters.get(parameter);
+        Tensor to = flat.get(b).narrow(0, position, from.numel()).view(from.shape());
+        place.copy(to, from);
+        moved[parameter] = to;
+        position += from.numel();
+      }
+    }
+    return List.of(moved);
   }
 
   private static int[] alike(List<GradientBucket> buckets, DType dtype) {
@@ -210,6 +238,9 @@ final class BucketShard {
   }
 
   private void copy(List<Piece> all, boolean toStage) {
+    if (isFlat) {
+      return;
+    }
     for (Piece piece : all) {
       if (toStage) {
         place.copy(piece.staged, piece.own);

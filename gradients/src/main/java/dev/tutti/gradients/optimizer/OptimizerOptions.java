@@ -3,21 +3,23 @@ package dev.tutti.gradients.optimizer;
 /** Options of a {@link ShardedOptimizer}, immutable; methods return a changed copy. */
 public final class OptimizerOptions {
   /** Neither clips gradients nor scales the loss. */
-  public static final OptimizerOptions DEFAULT = new OptimizerOptions(0, 1, 1, 1, 0);
+  public static final OptimizerOptions DEFAULT = new OptimizerOptions(0, 1, 1, 1, 0, false);
 
   private final double maxNorm;
   private final double scale;
   private final double growth;
   private final double backoff;
   private final int interval;
+  private final boolean isFlat;
 
   private OptimizerOptions(
-      double maxNorm, double scale, double growth, double backoff, int interval) {
+      double maxNorm, double scale, double growth, double backoff, int interval, boolean isFlat) {
     this.maxNorm = maxNorm;
     this.scale = scale;
     this.growth = growth;
     this.backoff = backoff;
     this.interval = interval;
+    this.isFlat = isFlat;
   }
 
   /**
@@ -32,7 +34,7 @@ public final class OptimizerOptions {
           "the largest norm must be positive and finite, not %s; omit withClipping to clip nothing"
               .formatted(newMaxNorm));
     }
-    return new OptimizerOptions(newMaxNorm, scale, growth, backoff, interval);
+    return new OptimizerOptions(newMaxNorm, scale, growth, backoff, interval, isFlat);
   }
 
   /**
@@ -64,7 +66,16 @@ public final class OptimizerOptions {
     require(
         newBackoff > 0 && newBackoff <= 1, "shrink by a factor above 0 and up to 1", newBackoff);
     require(newInterval >= 1, "grow after at least 1 step", newInterval);
-    return new OptimizerOptions(maxNorm, first, newGrowth, newBackoff, newInterval);
+    return new OptimizerOptions(maxNorm, first, newGrowth, newBackoff, newInterval, isFlat);
+  }
+
+  /**
+   * Keeps the parameters of each bucket one after another in memory of the optimizer, where steps
+   * change and gather them without copies. The program uses {@link ShardedOptimizer#parameters}
+   * instead of those that it gave.
+   */
+  public OptimizerOptions withFlatParameters() {
+    return new OptimizerOptions(maxNorm, scale, growth, backoff, interval, true);
   }
 
   private static void require(boolean isMet, String what, Object given) {
@@ -93,6 +104,10 @@ public final class OptimizerOptions {
     return interval;
   }
 
+  boolean isFlat() {
+    return isFlat;
+  }
+
   /** Returns whether a step depends on the squares of all gradients. */
   boolean checks() {
     return maxNorm > 0 || interval > 0;
@@ -100,7 +115,7 @@ public final class OptimizerOptions {
 
   @Override
   public String toString() {
-    return "OptimizerOptions[maxNorm=%s, lossScale=%s, interval=%s]"
-        .formatted(maxNorm, scale, interval);
+    return "OptimizerOptions[maxNorm=%s, lossScale=%s, interval=%s, flatParameters=%s]"
+        .formatted(maxNorm, scale, interval, isFlat);
   }
 }

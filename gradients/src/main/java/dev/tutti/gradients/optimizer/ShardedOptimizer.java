@@ -33,9 +33,9 @@ import org.jspecify.annotations.Nullable;
  * one.
  *
  * <p>A step moves as many bytes as an all-reduce of the gradients, half of them during the backward
- * pass. A rank holds the state of its part of the parameters, and two buckets of memory besides the
- * gradients. Only one thread at a time may call the methods; the reducer's own rules apply to its
- * methods.
+ * pass. A rank holds the state of its part of the parameters, and besides the gradients two buckets
+ * of memory, or all of them if parameters are flat. Only one thread at a time may call the methods;
+ * the reducer's own rules apply to its methods.
  */
 public final class ShardedOptimizer implements AutoCloseable {
   /*
@@ -43,7 +43,8 @@ public final class ShardedOptimizer implements AutoCloseable {
    * and a remainder of fewer elements than ranks, which every rank updates alike. So there is no
    * padding, and nothing is sent twice. Parameters stay where they are: for each bucket, those of
    * this rank's part are copied to a stage, updated and gathered there, and copied back. There are
-   * two stages, so that one bucket is gathered while the next one is updated.
+   * two stages, so that one bucket is gathered while the next one is updated. Flat parameters need
+   * no copies, as each bucket has a stage of its own, and they are views of it.
    *
    * On a device, all of this is work in the current stream, and the numbers that a step depends on
    * are in device memory, so that the host waits for nothing. Parameters that are not float32 have
@@ -84,7 +85,8 @@ public final class ShardedOptimizer implements AutoCloseable {
    *
    * @param group the group of all ranks that train the model
    * @param parameters the parameters of the model: contiguous, all on one device or on the host, of
-   *     types that the update supports there; the optimizer changes them in place
+   *     types that the update supports there; the optimizer changes them in place, unless they are
+   *     to be flat
    * @param options the options of the reducer, without gradients in other memory, unused
    *     parameters, uneven inputs or a hook, which this optimizer does not support
    * @param update the update that a step makes
@@ -99,18 +101,21 @@ public final class ShardedOptimizer implements AutoCloseable {
       OptimizerOptions more) {
     this.group = group;
     this.update = update;
-    this.parameters = List.copyOf(parameters);
-    requireFitting(this.parameters, options, update);
+    List<Tensor> given = List.copyOf(parameters);
+    requireFitting(given, options, update);
     reducer =
         new GradientReducer(
             group, parameters, options.withoutRebuild().withHook(ShardedOptimizer::reduceScatter));
     try {
       List<GradientBucket> buckets = reducer.buckets();
       place = place(buckets, update, more);
-      List<Tensor> stages = BucketShard.stages(buckets, place);
+      boolean isFlat = more.isFlat();
+      List<Tensor> stages =
+          isFlat ? BucketShard.flat(buckets, place) : BucketShard.stages(buckets, place);
+      this.parameters = isFlat ? BucketShard.moved(given, buckets, stages, place) : given;
       for (int i = 0; i < buckets.size(); i++) {
         BucketShard shard =
-            new BucketShard(buckets.get(i), place, group, stages.get(i), this.parameters);
+            new BucketShard(buckets.get(i), place, group, stages.get(i), isFlat, this.parameters);
         shard.addGradients(counted);
         shards.add(shard);
       }
@@ -187,6 +192,15 @@ public final class ShardedOptimizer implements AutoCloseable {
    */
   public GradientReducer reducer() {
     return reducer;
+  }
+
+  /**
+   * Returns the parameters that steps change, in the order given to the constructor: those that it
+   * was given, or, if they are flat, tensors of the same shapes in memory of the optimizer, which
+   * lives as long as any of them can be reached.
+   */
+  public List<Tensor> parameters() {
+    return parameters;
   }
 
   /**

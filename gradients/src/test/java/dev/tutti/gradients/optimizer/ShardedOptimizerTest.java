@@ -85,18 +85,24 @@ class ShardedOptimizerTest {
   }
 
   private static void compare(Worlds world, int ranks, long seed, Supplier<ShardUpdate> update) {
+    compare(world, ranks, seed, update, OptimizerOptions.DEFAULT);
+  }
+
+  private static void compare(
+      Worlds world, int ranks, long seed, Supplier<ShardUpdate> update, OptimizerOptions more) {
     world.run(
         ranks,
         group -> {
           List<Tensor> whole = parameters(seed);
-          List<Tensor> sharded = parameters(seed);
+          List<Tensor> given = parameters(seed);
           ShardUpdate plain = update.get();
           List<List<Tensor>> states =
               whole.stream().map(each -> plain.allocate(each.flatten())).toList();
           try (GradientReducer reducer =
                   new GradientReducer(group, whole, whole(world, options(seed)));
               ShardedOptimizer optimizer =
-                  new ShardedOptimizer(group, sharded, options(seed), update.get())) {
+                  new ShardedOptimizer(group, given, options(seed), update.get(), more)) {
+            List<Tensor> sharded = optimizer.parameters();
             for (int step = 1; step <= STEPS; step++) {
               backward(reducer, whole.size(), 100 * seed + step, group.rank());
               reducer.await();
@@ -140,6 +146,14 @@ class ShardedOptimizerTest {
   void adamIsThatOfOneRankBitForBit(Worlds world) {
     for (int ranks = 2; ranks <= 4; ranks++) {
       compare(world, ranks, 40 + ranks, () -> new AdamW(0.01));
+    }
+  }
+
+  @Test
+  void flatParametersAreChangedAlike() {
+    OptimizerOptions flat = OptimizerOptions.DEFAULT.withFlatParameters();
+    for (int ranks = 1; ranks <= 3; ranks++) {
+      compare(Worlds.THREADED, ranks, 60 + ranks, () -> new AdamW(0.01), flat);
     }
   }
 
