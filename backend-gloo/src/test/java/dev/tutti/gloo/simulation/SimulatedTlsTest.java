@@ -20,8 +20,10 @@ import java.util.Map;
 import java.util.concurrent.FutureTask;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.api.parallel.Isolated;
 
 /** Lets two ranks on simulated hosts encrypt of which at least one does not trust the other. */
+@Isolated("threads of other tests in shared locks would bring in real time")
 class SimulatedTlsTest {
   private static final String TLS = "TUTTI_GLOO_TLS";
 

@@ -17,8 +17,10 @@ import java.lang.foreign.ValueLayout;
 import java.net.InetSocketAddress;
 import java.nio.channels.ServerSocketChannel;
 import java.time.Duration;
+import org.junit.jupiter.api.parallel.Isolated;
 
 /** Lets rank 0 knock at rank 1, a server socket of a simulated host, which should then connect. */
+@Isolated("threads of other tests in shared locks would bring in real time")
 class KnockTest implements Simulated.Fixture {
   private static final long KNOCK = Listener.knock(0);
   private static final long SEQUENCE = 17;

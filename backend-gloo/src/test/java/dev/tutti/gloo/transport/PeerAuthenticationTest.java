@@ -30,11 +30,13 @@ import java.util.Map;
 import java.util.concurrent.Callable;
 import java.util.concurrent.FutureTask;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.parallel.Isolated;
 
 /**
  * Talks, byte by byte over a simulated network, to a rank 0 of 2 that has a token; {@code
  * TokenTest} uses sockets.
  */
+@Isolated("threads of other tests in shared locks would bring in real time")
 class PeerAuthenticationTest implements Simulated.Fixture {
   private static final String TEXT = "the token of this job";
   private static final JobToken TOKEN = JobToken.of(TEXT);
