@@ -29,7 +29,9 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.stream.IntStream;
+import org.junit.jupiter.api.parallel.Isolated;
 
+@Isolated("threads of other tests in shared locks would bring in real time")
 class FaultsTest {
   private static final Duration BRIEF = Duration.ofMillis(150);
 

@@ -17,8 +17,10 @@ import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.Operation;
 import java.util.Optional;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.parallel.Isolated;
 
 /** Tests, in virtual time, that a call which a backend refuses on one rank leaves no gap. */
+@Isolated("threads of other tests in shared locks would bring in real time")
 class RefusedCallTest {
   private static final int SEEDS = 50;
 

@@ -27,7 +27,9 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
+import org.junit.jupiter.api.parallel.Isolated;
 
+@Isolated("threads of other tests in shared locks would bring in real time")
 class ThreadedWorldTest {
   /** The deadline of worlds that exceed it. */
   private static final Duration DEADLINE = Duration.ofSeconds(5);

@@ -27,10 +27,12 @@ import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.api.parallel.Isolated;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 /** Tests elastic jobs whose programs make mistakes, or that have too few ranks. */
+@Isolated("threads of other tests in shared locks would bring in real time")
 class ElasticTest {
   private static final ThreadLocal<GroupOptions> GIVEN = new ThreadLocal<>();
 

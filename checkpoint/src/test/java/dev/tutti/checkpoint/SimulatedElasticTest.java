@@ -11,12 +11,14 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.parallel.Isolated;
 
 /**
  * Runs elastic jobs while processes crash, stand still, lose the store, and join: whoever comes to
  * the end has done each step once. {@code -Dtutti.seeds=100000} sets how many worlds there are,
  * {@code -Dtutti.firstSeed=…} with which seed they begin.
  */
+@Isolated("threads of other tests in shared locks would bring in real time")
 class SimulatedElasticTest {
   private static final int SEEDS = Integer.getInteger("tutti.seeds", 30);
   private static final int FIRST = Integer.getInteger("tutti.firstSeed", 0);

@@ -7,9 +7,11 @@ import dev.tutti.store.tcp.TcpStore;
 import dev.tutti.store.tcp.TcpStoreOptions;
 import java.time.Duration;
 import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.parallel.Isolated;
 
 /** Runs the contract over a simulated network that is slow and cuts what it carries. */
 @ExtendWith(SimulatedContract.class)
+@Isolated("threads of other tests in shared locks would bring in real time")
 class SimulatedTcpStoreTest extends StoreContract {
   @Override
   public Time time() {

@@ -20,8 +20,10 @@ import javax.net.ssl.SSLContext;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.api.parallel.Isolated;
 
 /** Refuses the certificates of clients over simulated networks. */
+@Isolated("threads of other tests in shared locks would bring in real time")
 class SimulatedTlsTest {
   private static final int SEEDS = Integer.getInteger("tutti.seeds", 20);
 

@@ -12,6 +12,8 @@ import org.junit.jupiter.api.extension.ExtensionConfigurationException;
 import org.junit.jupiter.api.extension.ExtensionContext;
 import org.junit.jupiter.api.extension.InvocationInterceptor;
 import org.junit.jupiter.api.extension.ReflectiveInvocationContext;
+import org.junit.jupiter.api.parallel.Isolated;
+import org.junit.platform.commons.support.AnnotationSupport;
 import org.junit.platform.commons.support.ReflectionSupport;
 
 /**
@@ -38,15 +40,17 @@ final class SeedInterceptor implements InvocationInterceptor {
   /**
    * Returns the interceptors of all seeds.
    *
-   * @throws ExtensionConfigurationException if this JVM cannot simulate
+   * @throws ExtensionConfigurationException if this JVM cannot simulate, or runs other tests at the
+   *     same time
    */
-  static Stream<SeedInterceptor> of(WorldPlan plan) {
+  static Stream<SeedInterceptor> of(WorldPlan plan, ExtensionContext context) {
     SimulatedProgram.unusableReason()
         .ifPresent(
             reason -> {
               throw new ExtensionConfigurationException(
                   "a @World with seeds cannot run: " + reason);
             });
+    requireIsolation(context);
     Long one = Long.getLong(ONE_SEED);
     Map<Long, String> outcomes = new ConcurrentHashMap<>();
     LongStream seeds = one == null ? LongStream.range(0, plan.seeds()) : LongStream.of(one);
@@ -57,6 +61,23 @@ final class SeedInterceptor implements InvocationInterceptor {
                 Stream.of(
                     new SeedInterceptor(plan, seed, false, outcomes),
                     new SeedInterceptor(plan, seed, true, outcomes)));
+  }
+
+  private static void requireIsolation(ExtensionContext context) {
+    boolean parallel =
+        context
+            .getConfigurationParameter("junit.jupiter.execution.parallel.enabled")
+            .map(Boolean::parseBoolean)
+            .orElse(false);
+    Class<?> outermost = context.getRequiredTestClass();
+    while (outermost.getEnclosingClass() != null) {
+      outermost = outermost.getEnclosingClass();
+    }
+    if (parallel && !AnnotationSupport.isAnnotated(outermost, Isolated.class)) {
+      throw new ExtensionConfigurationException(
+          "%s has a @World with seeds, and tests run in parallel: annotate it with @Isolated"
+              .formatted(outermost.getSimpleName()));
+    }
   }
 
   @Override

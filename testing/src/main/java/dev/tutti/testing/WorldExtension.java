@@ -37,7 +37,7 @@ final class WorldExtension implements TestTemplateInvocationContextProvider, Par
             plan ->
                 plan.seeds() == 0
                     ? Stream.of(new Invocation(method, plan.toString(), new WorldInterceptor(plan)))
-                    : SeedInterceptor.of(plan)
+                    : SeedInterceptor.of(plan, context)
                         .map(each -> new Invocation(method, each.toString(), each)));
   }
 

@@ -15,8 +15,10 @@ import javax.tools.JavaCompiler;
 import javax.tools.ToolProvider;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.api.parallel.Isolated;
 
 /** Compiles the unit tests shown in the README and its guide, and runs them in simulated worlds. */
+@Isolated("threads of other tests in shared locks would bring in real time")
 class ReadmeWorldTest {
   private static final Pattern CODE = Pattern.compile("```java\n(.*?)```", Pattern.DOTALL);
   private static final int SEEDS = 10;
@@ -28,6 +30,7 @@ class ReadmeWorldTest {
       import dev.tutti.testing.*;
       import java.time.Duration;
       import java.util.*;
+      import org.junit.jupiter.api.parallel.Isolated;
       """;
   private static final Pattern BLOCK =
       Pattern.compile("## Unit-test your distributed code\n+```java\n(.*?)```", Pattern.DOTALL);

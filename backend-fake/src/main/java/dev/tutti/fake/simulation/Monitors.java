@@ -17,7 +17,13 @@ final class Monitors {
   static {
     try {
       MethodHandles.Lookup own = MethodHandles.lookup();
-      open("jdk.internal.vm");
+      MethodHandle opens =
+          MethodHandles.privateLookupIn(Module.class, own)
+              .findVirtual(
+                  Module.class,
+                  "implAddOpens",
+                  MethodType.methodType(void.class, String.class, Module.class));
+      opens.invoke(Object.class.getModule(), "jdk.internal.vm", Monitors.class.getModule());
       Class<?> snapshot = Class.forName("jdk.internal.vm.ThreadSnapshot");
       Class<?> lock = Class.forName("jdk.internal.vm.ThreadSnapshot$ThreadLock");
       MethodHandles.Lookup all = MethodHandles.privateLookupIn(snapshot, own);
@@ -31,16 +37,6 @@ final class Monitors {
   }
 
   private Monitors() {}
-
-  /** Opens a package of the JDK to this class, which may open {@code java.lang} only. */
-  static void open(String name) throws Throwable {
-    MethodHandles.privateLookupIn(Module.class, MethodHandles.lookup())
-        .findVirtual(
-            Module.class,
-            "implAddOpens",
-            MethodType.methodType(void.class, String.class, Module.class))
-        .invoke(Object.class.getModule(), name, Monitors.class.getModule());
-  }
 
   /**
    * Returns the object whose monitor a thread waits to enter; null if it may enter, or was notified

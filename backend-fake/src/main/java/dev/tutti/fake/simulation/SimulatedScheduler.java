@@ -20,8 +20,7 @@ final class SimulatedScheduler {
    * thread, from where it was until it parks, yields or ends. What a step makes runnable, it adds
    * to "ready" itself, on the carrier. Only threads that waited for a monitor come from elsewhere
    * (VirtualThreads.settle), through "released"; they are added in the order of their numbers. So
-   * does the running thread that waits for a monitor or a lock of a thread outside, of another run
-   * for instance: it continues in its step.
+   * does the running thread that waits for a monitor of a thread outside: it continues in its step.
    * A timer of the JDK would bring in real time, so a thread that waits for one and a continuation
    * from any other thread fail the run: what waits with a limit must wait through Time.
    *
@@ -186,7 +185,7 @@ final class SimulatedScheduler {
     if (caller.equals(carrier) || (running != null && running.is(caller))) {
       if (!thread.equals(running)) {
         ready.add(thread);
-      } else if (thread.isAtMonitor() || thread.awaitedLock() != null) {
+      } else if (thread.isAtMonitor()) {
         released.add(thread);
       } else {
         thread.priority = --lowest;
@@ -194,7 +193,7 @@ final class SimulatedScheduler {
         ready.add(thread);
       }
     } else {
-      if (!caller.getName().contains("unblock") && thread.awaitedLock() == null) {
+      if (!caller.getName().contains("unblock")) {
         fail(
             new IllegalStateException(
                 "thread " + thread.name() + " was released by real time, on " + caller));
@@ -279,60 +278,30 @@ final class SimulatedScheduler {
     if (next.waitsByRealTime()) {
       fail(new IllegalStateException("a thread waits by real time\n" + next.describe()));
     }
-    boolean isAnyAtMonitor = false;
     for (SimulatedThread thread : alive) {
-      isAnyAtMonitor |= thread.isAtMonitor();
-      if (isAtLockOfOutsider(thread)) {
-        awaitRelease(thread);
+      if (thread.isAtMonitor()) {
+        virtual.settle();
+        return;
       }
-    }
-    if (isAnyAtMonitor) {
-      virtual.settle();
     }
   }
 
   /**
-   * Continues the same step of a thread that waits for a monitor or a lock of a thread outside of
-   * the run, such as one that flushes the output of tests. No thread of the run comes to hold it
-   * meanwhile.
+   * Continues the same step of a thread that waits for a monitor of a thread outside of the run,
+   * such as one that flushes the output of tests. No thread of the run comes to hold it meanwhile.
    */
   private void passOutsiders(SimulatedThread thread) {
-    while (isAtMonitorOfOutsider(thread) || isAtLockOfOutsider(thread)) {
-      awaitRelease(thread);
-      released.remove(thread);
+    while (thread.isEntering()) {
+      Object monitor = thread.awaitedMonitor();
+      virtual.settle();
+      while (!released.remove(thread)) {
+        if (monitor == null || isHeldWithin(monitor)) {
+          return;
+        }
+        LockSupport.park(this);
+      }
       thread.takeContinuation().run();
     }
-  }
-
-  private void awaitRelease(SimulatedThread thread) {
-    while (!released.contains(thread)) {
-      LockSupport.park(this);
-    }
-  }
-
-  private boolean isAtMonitorOfOutsider(SimulatedThread thread) {
-    if (!thread.isEntering()) {
-      return false;
-    }
-    Object monitor = thread.awaitedMonitor();
-    virtual.settle();
-    return released.contains(thread) || (monitor != null && !isHeldWithin(monitor));
-  }
-
-  private boolean isAtLockOfOutsider(SimulatedThread thread) {
-    Object lock = thread.awaitedLock();
-    if (lock == null || ready.contains(thread)) {
-      return false;
-    }
-    Thread owner = LockOwners.of(lock);
-    for (SimulatedThread each : alive) {
-      // A lock that nobody owns is about to be that of a thread that was released.
-      if (owner == null ? ready.contains(each) && each.takes(lock) : each.is(owner)) {
-        return false;
-      }
-    }
-    // A thread that ended while it owned the lock keeps it; else it has released it since.
-    return owner == null || owner.isAlive() || !owner.equals(LockOwners.of(lock));
   }
 
   private boolean isHeldWithin(Object monitor) {

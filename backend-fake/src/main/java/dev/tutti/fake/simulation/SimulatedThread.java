@@ -71,16 +71,6 @@ final class SimulatedThread {
     return VirtualThreads.isEntering(thread);
   }
 
-  /** Returns the lock for which the thread parked and has not continued yet; null if none. */
-  @Nullable Object awaitedLock() {
-    return LockOwners.awaitedBy(thread);
-  }
-
-  /** Returns whether the thread, which was released, takes a lock next. */
-  boolean takes(Object lock) {
-    return LockOwners.takes(thread, lock);
-  }
-
   /** Returns the object whose monitor the thread waits to enter; null if it waits for none. */
   @Nullable Object awaitedMonitor() {
     return Monitors.awaitedBy(thread);

@@ -20,8 +20,10 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.api.parallel.Isolated;
 
 /** Tests how long close waits, and what it waits for. */
+@Isolated("threads of other tests in shared locks would bring in real time")
 class CloseTest {
   /** How long close waits, as shipped. */
   private static final Duration LIMIT = Duration.ofSeconds(5);

@@ -25,8 +25,10 @@ import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicReference;
+import org.junit.jupiter.api.parallel.Isolated;
 
 /** Tests which rank a failure names, and that all ranks name the same one. */
+@Isolated("threads of other tests in shared locks would bring in real time")
 class FailureReportTest {
   private static final Duration SHORT = Duration.ofMillis(300);
 

@@ -13,8 +13,10 @@ import dev.tutti.fake.simulation.Simulation;
 import java.time.Duration;
 import java.util.List;
 import java.util.Set;
+import org.junit.jupiter.api.parallel.Isolated;
 
 /** Tests until when ranks may come to a monitored barrier that goes through the store. */
+@Isolated("threads of other tests in shared locks would bring in real time")
 class MonitoredBarrierTest {
   private static final Duration TIMEOUT = Duration.ofSeconds(2);
 

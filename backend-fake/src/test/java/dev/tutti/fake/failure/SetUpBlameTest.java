@@ -17,11 +17,13 @@ import java.io.IOException;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
+import org.junit.jupiter.api.parallel.Isolated;
 
 /**
  * Tests which ranks are named when a group cannot be set up. A rank is stopped in the sense that
  * its calls to the store hang.
  */
+@Isolated("threads of other tests in shared locks would bring in real time")
 class SetUpBlameTest {
   private static final Duration LONG = Duration.ofSeconds(60);
 

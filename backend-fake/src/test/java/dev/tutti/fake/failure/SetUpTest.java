@@ -20,8 +20,10 @@ import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeoutException;
+import org.junit.jupiter.api.parallel.Isolated;
 
 /** Tests joining a job in which a rank fails to join, and when the others are notified. */
+@Isolated("threads of other tests in shared locks would bring in real time")
 class SetUpTest {
   private final ScriptedProvider provider = new ScriptedProvider();
   private int late;

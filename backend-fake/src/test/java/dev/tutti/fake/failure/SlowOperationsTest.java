@@ -17,8 +17,10 @@ import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.CyclicBarrier;
+import org.junit.jupiter.api.parallel.Isolated;
 
 /** Tests the warnings about operations that wait for long. */
+@Isolated("threads of other tests in shared locks would bring in real time")
 class SlowOperationsTest implements Simulated.Fixture {
   /** After what time, as shipped, an operation is slow. */
   private static final Duration SLOW = Duration.ofSeconds(30);

@@ -21,8 +21,10 @@ import dev.tutti.spi.PeerLostException;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
+import org.junit.jupiter.api.parallel.Isolated;
 
 /** Tests that a failure reaches every work although the store hangs. */
+@Isolated("threads of other tests in shared locks would bring in real time")
 class StuckStoreTest {
   /** How long the store may take to answer, as shipped. */
   private static final Duration ANSWER = Duration.ofSeconds(5);

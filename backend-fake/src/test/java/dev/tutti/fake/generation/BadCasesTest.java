@@ -30,9 +30,11 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.parallel.Isolated;
 
 /** Tests changes of members whose store is out of reach, lost, or of another job. */
 @Timeout(300)
+@Isolated("threads of other tests in shared locks would bring in real time")
 class BadCasesTest {
   private static final int SEEDS = Integer.getInteger("tutti.seeds", 20);
   private static final Duration TIMEOUT = Duration.ofSeconds(8);

@@ -15,8 +15,10 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicReference;
+import org.junit.jupiter.api.parallel.Isolated;
 
 /** Tests what a job that changes again and again leaves in its store. */
+@Isolated("threads of other tests in shared locks would bring in real time")
 class OldKeysTest {
   private static final ThreadedProvider THREADED = new ThreadedProvider();
   private static final int ROUNDS = 50;

@@ -35,8 +35,10 @@ import java.util.Optional;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicReference;
+import org.junit.jupiter.api.parallel.Isolated;
 
 /** Tests groups that go on with other members. */
+@Isolated("threads of other tests in shared locks would bring in real time")
 class ReconfigureTest {
   private static final ThreadedProvider THREADED = new ThreadedProvider();
 

@@ -18,8 +18,10 @@ import java.util.Set;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.condition.EnabledOnOs;
 import org.junit.jupiter.api.condition.OS;
+import org.junit.jupiter.api.parallel.Isolated;
 
 /** Tests what a reset loses, over simulated connections and over those of Linux. */
+@Isolated("threads of other tests in shared locks would bring in real time")
 class ResetTest {
   private static final int SEEDS = 30;
   private static final int WINDOW = 4096;

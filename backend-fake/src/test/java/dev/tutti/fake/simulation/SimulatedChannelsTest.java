@@ -22,8 +22,10 @@ import java.util.SplittableRandom;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.parallel.Isolated;
 
 /** Tests the channels of simulated hosts. */
+@Isolated("threads of other tests in shared locks would bring in real time")
 class SimulatedChannelsTest {
   private static final int PORT = 29500;
   private static final Duration SECOND = Duration.ofSeconds(1);

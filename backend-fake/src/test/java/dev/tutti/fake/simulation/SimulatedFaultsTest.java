@@ -13,6 +13,7 @@ import java.util.SplittableRandom;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.parallel.Isolated;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -21,6 +22,7 @@ import org.junit.jupiter.params.provider.ValueSource;
  * Tests, under random faults, that ranks agree which of them failed. {@code -Dtutti.seeds=50000}
  * sets how many worlds each test makes, {@code -Dtutti.firstSeed=…} with which seed it begins.
  */
+@Isolated("threads of other tests in shared locks would bring in real time")
 class SimulatedFaultsTest {
   private static final int SEEDS = Integer.getInteger("tutti.seeds", 100);
   private static final int FIRST = Integer.getInteger("tutti.firstSeed", 0);

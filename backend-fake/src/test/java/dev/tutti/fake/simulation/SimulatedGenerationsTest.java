@@ -26,6 +26,7 @@ import java.util.TreeMap;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.parallel.Isolated;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
@@ -34,6 +35,7 @@ import org.junit.jupiter.params.provider.ValueSource;
  * change the group whenever it fails or somebody waits. {@code -Dtutti.seeds=100000} sets how many
  * worlds there are, {@code -Dtutti.firstSeed=…} with which seed they begin.
  */
+@Isolated("threads of other tests in shared locks would bring in real time")
 class SimulatedGenerationsTest {
   private static final int SEEDS = Integer.getInteger("tutti.seeds", 30);
   private static final int FIRST = Integer.getInteger("tutti.firstSeed", 0);

@@ -13,8 +13,10 @@ import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.parallel.Isolated;
 
 /** Tests programs of one process in a simulation. */
+@Isolated("threads of other tests in shared locks would bring in real time")
 class SimulatedProgramTest {
   private static final String OPTION = "--add-opens=java.base/java.lang=ALL-UNNAMED";
 

@@ -10,9 +10,6 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.CountDownLatch;
-import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Executors;
-import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -20,9 +17,9 @@ import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.api.parallel.Isolated;
 
+@Isolated("threads of other tests in shared locks would bring in real time")
 class SimulatedSchedulerTest {
   private static final long SECOND = 1_000_000_000;
 
@@ -242,83 +239,46 @@ class SimulatedSchedulerTest {
             "paused 1", "crashed 1", "other 1", "other 2", "other 3", "paused 10", "paused 11");
   }
 
-  /** How threads of runs and a thread outside exclude each other. */
-  enum Exclusion {
-    MONITOR(Thread.State.BLOCKED) {
-      @Override
-      void run(Shared shared, Runnable body) {
-        synchronized (shared) {
-          body.run();
-        }
-      }
-    },
-    LOCK(Thread.State.WAITING) {
-      @Override
-      void run(Shared shared, Runnable body) {
-        shared.lock.lock();
-        try {
-          body.run();
-        } finally {
-          shared.lock.unlock();
-        }
-      }
-    };
-
-    private final Thread.State waiting;
-
-    Exclusion(Thread.State waiting) {
-      this.waiting = waiting;
-    }
-
-    abstract void run(Shared shared, Runnable body);
-  }
-
-  /** What threads of runs and a thread outside use one at a time. */
-  static final class Shared {
-    private final Exclusion exclusion;
+  /** A monitor that threads of runs and a thread outside enter. */
+  private static final class Shared {
     private final boolean heldOutside;
-    private final ReentrantLock lock = new ReentrantLock();
     private final AtomicBoolean isHeld = new AtomicBoolean();
     private final AtomicInteger steps = new AtomicInteger();
 
-    Shared(Exclusion exclusion, boolean heldOutside) {
-      this.exclusion = exclusion;
+    Shared(boolean heldOutside) {
       this.heldOutside = heldOutside;
     }
 
     void enter() {
       Thread self = Thread.currentThread();
       if (heldOutside) {
-        Thread _ = Thread.ofPlatform().start(() -> exclusion.run(this, () -> hold(self)));
+        Thread _ = Thread.ofPlatform().start(() -> hold(self));
         while (!isHeld.get()) {
           Thread.onSpinWait();
         }
       }
-      exclusion.run(this, this::leave);
-    }
-
-    private void leave() {
-      isHeld.set(false);
-      for (int i = 0; i < 1000; i++) {
-        Thread.onSpinWait();
+      synchronized (this) {
+        isHeld.set(false);
       }
     }
 
-    /** Ends when another thread of the run went on, or could have done so. */
+    /** Holds the monitor until another thread of the run continues, or could have. */
     @SuppressWarnings("ThreadPriorityCheck") // gives the run the processor
     private void hold(Thread waiting) {
-      isHeld.set(true);
-      while (waiting.getState() != exclusion.waiting) {
-        Thread.yield();
-      }
-      int before = steps.get();
-      for (int look = 0; look < 100 && steps.get() == before; look++) {
-        Thread.yield();
+      synchronized (this) {
+        isHeld.set(true);
+        while (waiting.getState() != Thread.State.BLOCKED) {
+          Thread.yield();
+        }
+        int before = steps.get();
+        for (int look = 0; look < 100 && steps.get() == before; look++) {
+          Thread.yield();
+        }
       }
     }
   }
 
-  @SuppressWarnings("ThreadPriorityCheck") // the others go on
+  @SuppressWarnings("ThreadPriorityCheck") // the others continue
   private static Outcome runAround(Shared shared, long seed) {
     return run(
         seed,
@@ -332,28 +292,10 @@ class SimulatedSchedulerTest {
         });
   }
 
-  @ParameterizedTest
-  @EnumSource
-  void whatAThreadOutsideHoldsChangesNoStep(Exclusion exclusion) {
-    for (int seed = 0; seed < 10; seed++) {
-      assertThat(runAround(new Shared(exclusion, true), seed))
-          .isEqualTo(runAround(new Shared(exclusion, false), seed));
-    }
-  }
-
-  /** Runs of several threads at once, which use the same lock. */
   @Test
-  void runsThatShareALockTakeTheStepsOfOneAlone() throws Exception {
-    Shared shared = new Shared(Exclusion.LOCK, false);
-    Outcome alone = runAround(shared, 3);
-    try (ExecutorService carriers = Executors.newFixedThreadPool(3)) {
-      List<Future<Outcome>> runs = new ArrayList<>();
-      for (int i = 0; i < 30; i++) {
-        runs.add(carriers.submit(() -> runAround(shared, 3)));
-      }
-      for (Future<Outcome> each : runs) {
-        assertThat(each.get()).isEqualTo(alone);
-      }
+  void aMonitorThatAThreadOutsideHoldsChangesNoStep() {
+    for (int seed = 0; seed < 10; seed++) {
+      assertThat(runAround(new Shared(true), seed)).isEqualTo(runAround(new Shared(false), seed));
     }
   }
 }

@@ -19,12 +19,14 @@ import java.util.Optional;
 import java.util.SplittableRandom;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.parallel.Isolated;
 
 /**
  * Tests, in random orders, that closed groups leave no keys, and that nobody misses a key. {@code
  * -Dtutti.seeds=50000} sets how many worlds each test makes, {@code -Dtutti.firstSeed=…} with which
  * seed it begins.
  */
+@Isolated("threads of other tests in shared locks would bring in real time")
 class SimulatedSubgroupsTest {
   private static final SubgroupOptions LOCAL = SubgroupOptions.DEFAULT.withLocalSynchronization();
   private static final int SEEDS = Integer.getInteger("tutti.seeds", 100);

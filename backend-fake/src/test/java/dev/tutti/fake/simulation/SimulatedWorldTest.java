@@ -18,7 +18,9 @@ import java.util.List;
 import java.util.Set;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.parallel.Isolated;
 
+@Isolated("threads of other tests in shared locks would bring in real time")
 class SimulatedWorldTest {
   private static final RankBody SUMS =
       group -> {

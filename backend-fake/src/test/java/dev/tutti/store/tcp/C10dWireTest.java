@@ -19,8 +19,10 @@ import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
+import org.junit.jupiter.api.parallel.Isolated;
 
 /** Tests byte by byte what the client sends to a PyTorch server. */
+@Isolated("threads of other tests in shared locks would bring in real time")
 class C10dWireTest implements Simulated.Fixture {
   private static final Duration SHORT = Duration.ofMillis(50);
   private static final Duration GRACE = Duration.ofNanos(TcpClient.GRACE_NANOS);

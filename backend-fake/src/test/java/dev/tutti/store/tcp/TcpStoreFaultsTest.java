@@ -33,8 +33,10 @@ import java.util.List;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.function.Consumer;
+import org.junit.jupiter.api.parallel.Isolated;
 
 /** Tests the client, and the opening of stores, when things go wrong. */
+@Isolated("threads of other tests in shared locks would bring in real time")
 class TcpStoreFaultsTest {
   private static final Duration SHORT = Duration.ofMillis(300);
 

@@ -26,8 +26,10 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Random;
 import java.util.concurrent.Future;
+import org.junit.jupiter.api.parallel.Isolated;
 
 /** Tests which clients may use the store of a job with a token. */
+@Isolated("threads of other tests in shared locks would bring in real time")
 class TcpStoreTokensTest implements Simulated.Fixture {
   private static final Duration SOON = Duration.ofSeconds(1);
   private static final JobToken TOKEN = JobToken.of("the token of this job");

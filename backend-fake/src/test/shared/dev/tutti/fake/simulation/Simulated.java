@@ -24,7 +24,7 @@ import org.junit.platform.commons.support.ReflectionSupport;
 /**
  * Runs a test as the main thread of a {@link Simulation}, once for each of several seeds, and once
  * more, which must give the same trace. Each run has an instance of the test class of its own. A
- * wait for real time fails it.
+ * wait for real time fails it. Its class must be isolated.
  */
 @Target(ElementType.METHOD)
 @Retention(RetentionPolicy.RUNTIME)

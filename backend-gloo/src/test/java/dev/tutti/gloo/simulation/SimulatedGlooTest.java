@@ -26,6 +26,7 @@ import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.parallel.Isolated;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -34,6 +35,7 @@ import org.junit.jupiter.params.provider.ValueSource;
  * Runs ranks over the sockets of simulated hosts. {@code -Dtutti.seeds=…} sets how many worlds each
  * test makes, {@code -Dtutti.firstSeed=…} with which seed it begins.
  */
+@Isolated("threads of other tests in shared locks would bring in real time")
 class SimulatedGlooTest {
   private static final int SEEDS = Integer.getInteger("tutti.seeds", TestTier.isFast() ? 12 : 100);
   private static final int FIRST = Integer.getInteger("tutti.firstSeed", 0);

@@ -12,6 +12,7 @@ import dev.tutti.gloo.GlooProvider;
 import dev.tutti.spi.BackendProvider;
 import java.util.Map;
 import java.util.Set;
+import org.junit.jupiter.api.parallel.Isolated;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -20,6 +21,7 @@ import org.junit.jupiter.params.provider.EnumSource;
  * Runs random programs over simulated sockets, with a TCP store. {@code -Dtutti.seeds=…} sets how
  * many, {@code -Dtutti.firstSeed=…} with which seed to begin.
  */
+@Isolated("threads of other tests in shared locks would bring in real time")
 class SimulatedProgramsTest {
   private static final int SEEDS = Integer.getInteger("tutti.seeds", TestTier.isFast() ? 6 : 50);
   private static final int FIRST = Integer.getInteger("tutti.firstSeed", 0);

@@ -19,6 +19,7 @@ import java.io.IOException;
 import java.time.Duration;
 import java.util.Map;
 import java.util.concurrent.FutureTask;
+import org.junit.jupiter.api.parallel.Isolated;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.api.parallel.Isolated;
@@ -26,6 +27,7 @@ import org.junit.jupiter.api.parallel.Isolated;
 /**
  * Runs a group of two ranks on a simulated network, in which the other rank sends invalid messages.
  */
+@Isolated("threads of other tests in shared locks would bring in real time")
 class SimulatedGarbageTest {
   private static final Duration TIMEOUT = Duration.ofMinutes(2);
   private static final Duration SOON = Duration.ofSeconds(1);

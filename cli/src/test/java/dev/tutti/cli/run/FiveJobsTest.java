@@ -45,11 +45,13 @@ import java.util.regex.Pattern;
 import java.util.stream.IntStream;
 import java.util.zip.GZIPInputStream;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.parallel.Isolated;
 
 /**
  * Tests that all views of a job name the same rank and reason, in the same words. {@code
  * -Dtutti.writeDocs=true} writes the table of what they say.
  */
+@Isolated("threads of other tests in shared locks would bring in real time")
 class FiveJobsTest {
   private static final int SIZE = 4;
   private static final int LAST = 60;

@@ -18,8 +18,10 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.parallel.Isolated;
 
 /** Tests what status says of a job in which a process has taken the place of a lost rank. */
+@Isolated("threads of other tests in shared locks would bring in real time")
 class ReplacedRankTest {
   private static final int SEEDS = Integer.getInteger("tutti.seeds", 10);
   private static final Duration CRASH = Duration.ofSeconds(2);

@@ -16,8 +16,10 @@ import java.util.Map;
 import java.util.TreeMap;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.api.parallel.Isolated;
 
 /** Tests what {@code tutti trace} reports about a rank that comes late to each collective. */
+@Isolated("threads of other tests in shared locks would bring in real time")
 class LateRankTest {
   private static final int SIZE = 3;
   private static final int LATE = 2;

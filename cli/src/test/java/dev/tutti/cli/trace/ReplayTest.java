@@ -25,6 +25,7 @@ import java.util.TreeMap;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.api.parallel.Isolated;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
@@ -32,6 +33,7 @@ import org.junit.jupiter.params.provider.ValueSource;
  * Tests that verdicts follow from what ranks record of them. {@code -Dtutti.seeds=5000} sets how
  * many worlds each test makes, {@code -Dtutti.firstSeed=…} with which seed it begins.
  */
+@Isolated("threads of other tests in shared locks would bring in real time")
 class ReplayTest {
   private static final int SEEDS = Integer.getInteger("tutti.seeds", 20);
   private static final int FIRST = Integer.getInteger("tutti.firstSeed", 0);
