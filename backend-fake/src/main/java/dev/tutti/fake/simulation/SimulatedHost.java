@@ -117,7 +117,7 @@ public final class SimulatedHost {
   public void lose() {
     for (SimulatedHost other : network.hosts()) {
       if (other != this) {
-        cutOff(other, true);
+        partition(other, true);
       }
     }
     endProcess();
@@ -151,14 +151,15 @@ public final class SimulatedHost {
   }
 
   /**
-   * Loses all that this host and another one send to each other, or no longer does.
+   * Partitions the network between this host and another one, or ends the partition: all that they
+   * send to each other is lost.
    *
    * @param other the other host
-   * @param isCutOff whether it is lost
+   * @param isParted whether it is lost
    */
-  public void cutOff(SimulatedHost other, boolean isCutOff) {
-    loseTo(other, isCutOff);
-    other.loseTo(this, isCutOff);
+  public void partition(SimulatedHost other, boolean isParted) {
+    loseTo(other, isParted);
+    other.loseTo(this, isParted);
   }
 
   /**

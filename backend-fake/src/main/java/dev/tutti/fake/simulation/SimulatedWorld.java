@@ -263,7 +263,7 @@ public record SimulatedWorld(
     private void separate(SimulatedProcess process, boolean isSeparate) {
       for (SimulatedProcess other : processes) {
         if (!other.equals(process)) {
-          SimulatedHost.of(process).cutOff(SimulatedHost.of(other), isSeparate);
+          SimulatedHost.of(process).partition(SimulatedHost.of(other), isSeparate);
         }
       }
     }

@@ -271,14 +271,14 @@ class SimulatedChannelsTest {
   @Simulated(seeds = 20)
   void whatWasLostArrivesAfterThePartition() throws Exception {
     try (Connected both = Connected.make()) {
-      both.here().cutOff(both.there(), true);
+      both.here().partition(both.there(), true);
       both.client().write(ByteBuffer.allocate(200));
       Thread _ =
           Simulation.start(
               "healing",
               () -> {
                 SimulatedWorld.sleep(SECOND.multipliedBy(10));
-                both.here().cutOff(both.there(), false);
+                both.here().partition(both.there(), false);
               });
       readAll(both.server(), 200);
       assertThat(Simulation.now()).isGreaterThan(SECOND.multipliedBy(10));

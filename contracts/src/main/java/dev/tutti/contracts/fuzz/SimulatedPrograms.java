@@ -168,9 +168,9 @@ public final class SimulatedPrograms {
                 } else if (pauses) {
                   hosts.get(first).pause(Duration.ofNanos(length));
                 } else {
-                  hosts.get(first).cutOff(hosts.get(second), true);
+                  hosts.get(first).partition(hosts.get(second), true);
                   time.park(hosts, length);
-                  hosts.get(first).cutOff(hosts.get(second), false);
+                  hosts.get(first).partition(hosts.get(second), false);
                 }
               });
     }
