@@ -12,12 +12,10 @@ import dev.tutti.cli.doctor.DoctorCommand;
 import dev.tutti.cli.help.CompletionCommand;
 import dev.tutti.cli.help.HelpFilesCommand;
 import dev.tutti.cli.help.Version;
-import dev.tutti.cli.process.DurationConverter;
+import dev.tutti.cli.process.Converters;
 import dev.tutti.cli.process.LaunchException;
-import dev.tutti.cli.process.PathConverter;
 import dev.tutti.cli.process.Reasons;
 import dev.tutti.cli.process.Terminal;
-import dev.tutti.cli.process.WholeNumberConverter;
 import dev.tutti.cli.run.LaunchRendezvousFactory;
 import dev.tutti.cli.run.RunCommand;
 import dev.tutti.cli.run.ScaleCommand;
@@ -29,8 +27,6 @@ import dev.tutti.cli.trace.TraceCommand;
 import dev.tutti.spi.Printable;
 import java.io.PrintWriter;
 import java.nio.file.FileSystemException;
-import java.nio.file.Path;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -137,11 +133,7 @@ public final class Main implements Runnable {
     line.setOut(new PrintWriter(terminal.out(), true, UTF_8));
     line.setErr(new PrintWriter(terminal.err(), true, UTF_8));
     line.setCaseInsensitiveEnumValuesAllowed(true);
-    line.registerConverter(Duration.class, new DurationConverter());
-    line.registerConverter(Path.class, new PathConverter());
-    line.registerConverter(int.class, new WholeNumberConverter<>(Integer::valueOf));
-    line.registerConverter(Integer.class, new WholeNumberConverter<>(Integer::valueOf));
-    line.registerConverter(long.class, new WholeNumberConverter<>(Long::valueOf));
+    Converters.register(line);
     line.setExecutionExceptionHandler(
         (failure, sub, parsed) ->
             failed(

@@ -9,7 +9,7 @@ import dev.tutti.ProcessGroup;
 import dev.tutti.Settings;
 import dev.tutti.cli.Main;
 import dev.tutti.cli.TestTerminal;
-import dev.tutti.cli.process.DurationConverter;
+import dev.tutti.cli.process.Converters;
 import dev.tutti.cli.process.LaunchException;
 import dev.tutti.cli.process.Terminal;
 import dev.tutti.cli.run.CommandProcess;
@@ -30,7 +30,6 @@ import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -166,9 +165,9 @@ class StatusCommandTest {
               all.keySet().retainAll(List.of(url()));
               return all;
             });
-    new CommandLine(command)
-        .registerConverter(Duration.class, new DurationConverter())
-        .parseArgs("--timeout", "60s");
+    CommandLine line = new CommandLine(command);
+    Converters.register(line);
+    line.parseArgs("--timeout", "60s");
     assertThat(command.call()).isIn(0, 3, 4);
     assertThat(terminal.out()).contains("/" + ranks.get(0).pid(), "/" + ranks.get(1).pid());
   }
