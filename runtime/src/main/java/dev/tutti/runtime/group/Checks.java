@@ -448,7 +448,7 @@ final class Checks {
           outputRows[group.rank()],
           inputRows[group.rank()]);
     }
-    overlaps.require(op, output, input, InPlace.NONE);
+    overlaps.require(op, output, input, InPlace.NONE, 0);
     return backend;
   }
 }

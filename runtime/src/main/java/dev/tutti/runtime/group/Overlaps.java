@@ -67,11 +67,6 @@ final class Overlaps {
     this.rank = rank;
   }
 
-  /** Checks an operation with one output and one input, of equal parts. */
-  void require(OpType op, Tensor output, Tensor input, InPlace allowed) {
-    require(op, output, input, allowed, rank * Math.min(output.byteSize(), input.byteSize()));
-  }
-
   /**
    * Checks an operation with one output and one input.
    *
