@@ -9,6 +9,7 @@ import dev.tutti.gloo.shm.SymmetricMemories;
 import dev.tutti.gloo.topology.HostGroups;
 import dev.tutti.gloo.topology.HostInvitation;
 import dev.tutti.gloo.topology.HostResult;
+import dev.tutti.gloo.topology.HostSearch;
 import dev.tutti.gloo.topology.RankList;
 import dev.tutti.gloo.transport.Members;
 import dev.tutti.gloo.transport.Transport;

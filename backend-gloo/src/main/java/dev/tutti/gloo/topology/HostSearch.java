@@ -1,8 +1,6 @@
-package dev.tutti.gloo;
+package dev.tutti.gloo.topology;
 
 import dev.tutti.RendezvousException;
-import dev.tutti.gloo.topology.HostOffer;
-import dev.tutti.gloo.topology.HostProbeFile;
 import dev.tutti.spi.BackendContext;
 import java.io.IOException;
 import java.nio.file.Path;
@@ -22,7 +20,7 @@ import org.jspecify.annotations.Nullable;
  * @param problem why this rank cannot share memory; empty if nothing went wrong
  */
 @SuppressWarnings("ArrayRecordComponent") // made, read and thrown away within the rendezvous
-record HostSearch(@Nullable HostProbeFile probe, int leader, int[] members, String problem)
+public record HostSearch(@Nullable HostProbeFile probe, int leader, int[] members, String problem)
     implements AutoCloseable {
   private static final String KEY = "host/beacon";
 
@@ -38,7 +36,7 @@ record HostSearch(@Nullable HostProbeFile probe, int leader, int[] members, Stri
    * @throws RendezvousException naming a rank that published something else, or the ranks that
    *     published nothing in time
    */
-  static HostSearch begin(
+  public static HostSearch begin(
       BackendContext context, Path directory, long budget, boolean twoLevel, long deadline) {
     HostProbeFile probe = null;
     String problem = "";
@@ -96,7 +94,7 @@ record HostSearch(@Nullable HostProbeFile probe, int leader, int[] members, Stri
   }
 
   /** Returns the exception to throw if a rank published data that no Tutti rank publishes. */
-  static RendezvousException unreadable(
+  public static RendezvousException unreadable(
       BackendContext context, int peer, IllegalArgumentException cause) {
     return new RendezvousException(
         "rank "
