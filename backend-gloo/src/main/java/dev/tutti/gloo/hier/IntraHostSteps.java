@@ -86,17 +86,23 @@ final class IntraHostSteps {
       throws Exception {
     if (channel.size > 1) {
       parts.of(memory, sizes);
-      MemorySegment output = memory.asSlice(parts.offset(channel.rank));
-      reduceScatter.run(op, output, parts, dtype, kind, 1);
-      parts.forget();
+      try {
+        MemorySegment output = memory.asSlice(parts.offset(channel.rank));
+        reduceScatter.run(op, output, parts, dtype, kind, 1);
+      } finally {
+        parts.forget();
+      }
     }
   }
 
   /** Copies each part from the rank at its place to all other ranks. */
   void gatherParts(Operation op, MemorySegment memory, long[] sizes) throws Exception {
     if (channel.size > 1) {
-      spread.run(op, parts.of(memory, sizes), own);
-      parts.forget();
+      try {
+        spread.run(op, parts.of(memory, sizes), own);
+      } finally {
+        parts.forget();
+      }
     }
   }
 
