@@ -162,10 +162,12 @@ final class RequestReader {
       return false;
     }
     byte first = in.get(in.position());
-    if (first == Wire.TLS_HANDSHAKE) {
-      replies.putRaw(Wire.TLS_ALERT);
-      throw new ProtocolException(
-          "it starts TLS, which this server does not use; " + TlsRefusedException.SAME);
+    boolean startsTls = first == Wire.TLS_HANDSHAKE;
+    if (startsTls && in.remaining() < Wire.TLS_HEADER_BYTES) {
+      return false;
+    }
+    if (startsTls && in.get(in.position() + 1) == Wire.TLS_MAJOR) {
+      return refuseTls(in);
     }
     if (first != Wire.VALIDATE) {
       throw new ProtocolException(
@@ -188,6 +190,18 @@ final class RequestReader {
     in.position(in.position() + 1 + Integer.BYTES);
     validated = true;
     return true;
+  }
+
+  /** Sends an alert once all of a hello has come: the rest would reset the closed connection. */
+  private boolean refuseTls(ByteBuffer in) throws ProtocolException {
+    int end = in.position() + Wire.TLS_HEADER_BYTES;
+    int length = (in.get(end - 2) & 0xff) << 8 | (in.get(end - 1) & 0xff);
+    if (in.limit() - end < Math.min(length, Wire.TLS_MOST_BYTES)) {
+      return false;
+    }
+    replies.putRaw(Wire.TLS_ALERT);
+    throw new ProtocolException(
+        "it starts TLS, which this server does not use; " + TlsRefusedException.SAME);
   }
 
   private void start(int next) throws ProtocolException {

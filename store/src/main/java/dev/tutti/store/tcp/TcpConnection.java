@@ -49,7 +49,6 @@ final class TcpConnection implements AutoCloseable {
   private static final int FIRST_BYTES = 1 << 20;
 
   private static final byte TLS_ALERT = 21;
-  private static final byte TLS_MAJOR = 3;
 
   /** Collects the next request. */
   final SendQueue out;
@@ -274,7 +273,7 @@ final class TcpConnection implements AutoCloseable {
   /** Returns whether the last input, which was not an answer, is a TLS alert. */
   boolean hasAlert() {
     int at = in.position();
-    return in.remaining() >= 2 && in.get(at) == TLS_ALERT && in.get(at + 1) == TLS_MAJOR;
+    return in.remaining() >= 2 && in.get(at) == TLS_ALERT && in.get(at + 1) == Wire.TLS_MAJOR;
   }
 
   /**

@@ -105,6 +105,15 @@ final class Wire {
   /** The first byte of a client that starts TLS (RFC 8446, section 5.1). */
   static final byte TLS_HANDSHAKE = 22;
 
+  /** The second byte of TLS. */
+  static final byte TLS_MAJOR = 3;
+
+  /** The length of the header of a TLS record, which ends with the length of the rest. */
+  static final int TLS_HEADER_BYTES = 5;
+
+  /** The most bytes of a TLS record behind its header. */
+  static final int TLS_MOST_BYTES = 1 << 14;
+
   /** How a server without TLS answers such a client: the fatal alert "unexpected message". */
   static final byte[] TLS_ALERT = {21, 3, 3, 0, 2, 2, 10};
 
