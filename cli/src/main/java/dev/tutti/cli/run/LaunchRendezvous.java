@@ -79,6 +79,13 @@ public interface LaunchRendezvous extends AutoCloseable {
   void withdraw(int attempt, Verdict verdict);
 
   /**
+   * Notes that a process of this node was started, so that others know which ones are lost with it.
+   *
+   * @param pid the process
+   */
+  default void started(long pid) {}
+
+  /**
    * Reports to the other ranks of an elastic job that a process of this host has ended, if the
    * store answers.
    *

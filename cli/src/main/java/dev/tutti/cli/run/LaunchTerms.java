@@ -7,20 +7,20 @@ import java.util.Optional;
 /**
  * The options that must be the same on all nodes.
  *
- * @param nodes the number of nodes
+ * @param nodes how many nodes there are, as --nnodes says
  * @param maxRestarts how often they restart their ranks
  * @param isElastic whether ranks are replaced while the others continue
  * @param node the node that states these terms
  */
-record LaunchTerms(int nodes, int maxRestarts, boolean isElastic, int node) {
+record LaunchTerms(String nodes, int maxRestarts, boolean isElastic, int node) {
   static LaunchTerms of(LaunchPlan plan) {
-    return new LaunchTerms(plan.nodes(), plan.maxRestarts(), plan.isElastic(), plan.nodeRank());
+    return new LaunchTerms(plan.nnodes(), plan.maxRestarts(), plan.isElastic(), plan.nodeRank());
   }
 
   static LaunchTerms decode(byte[] bytes) {
     String[] fields = new String(bytes, UTF_8).split(" ", 4);
     return new LaunchTerms(
-        Integer.parseInt(fields[0]),
+        fields[0],
         Integer.parseInt(fields[1]),
         Boolean.parseBoolean(fields[2]),
         Integer.parseInt(fields[3]));
@@ -35,7 +35,7 @@ record LaunchTerms(int nodes, int maxRestarts, boolean isElastic, int node) {
     if (node > other.node) {
       return other.differenceFrom(this);
     }
-    if (nodes != other.nodes) {
+    if (!nodes.equals(other.nodes)) {
       return Optional.of(difference("--nnodes", nodes, other.nodes, other.node));
     }
     if (maxRestarts != other.maxRestarts) {

@@ -210,7 +210,9 @@ public class Launcher {
   private void startAll(Attempt attempt) {
     for (int local = 0; local < plan.localSize() && !signal.hasArrived(); local++) {
       Map<String, String> environment =
-          RankEnvironment.of(plan, attempt.range, local, attempt.number);
+          attempt.range.joins()
+              ? RankEnvironment.ofJoiner(plan, attempt.range, local)
+              : RankEnvironment.of(plan, attempt.range, local, attempt.number);
       attempt.ranks.add(started(attempt, local, attempt.number, environment));
     }
   }
@@ -228,6 +230,7 @@ public class Launcher {
               ended ->
                   events.add(new LaunchEvent.Ended(attempt.number, attempt.exit(rank, ended))));
       attempt.watch.add(started.tree().pid());
+      rendezvous.started(started.tree().pid());
       return started;
     } catch (IOException e) {
       String text = "cannot start rank " + rank + ": " + Reasons.of(e);

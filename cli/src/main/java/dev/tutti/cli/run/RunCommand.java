@@ -4,6 +4,7 @@ import dev.tutti.cli.process.Affinity;
 import dev.tutti.cli.process.LaunchException;
 import dev.tutti.cli.process.Signals;
 import dev.tutti.cli.process.Terminal;
+import dev.tutti.cli.store.StoreAddress;
 import dev.tutti.cpu.wait.HostCores;
 import dev.tutti.runtime.launch.JvmThreads;
 import dev.tutti.runtime.settings.RuntimeSettings;
@@ -68,8 +69,13 @@ public final class RunCommand implements Callable<Integer> {
       description = "Processes on this node: a number, or 'cpu' for one per core. Default: 1.")
   private String nproc = "1";
 
-  @Option(names = "--nnodes", paramLabel = "N", description = "Number of nodes. Default: 1.")
-  private int nodes = 1;
+  @Option(
+      names = "--nnodes",
+      paramLabel = "N|MIN:MAX",
+      description =
+          "Number of nodes. With --elastic it may be a range: the job starts with MIN nodes, and"
+              + " others come and go, up to MAX. Default: 1.")
+  private String nnodes = "1";
 
   @Option(
       names = "--node-rank",
@@ -94,8 +100,10 @@ public final class RunCommand implements Callable<Integer> {
 
   @Option(
       names = "--rdzv-endpoint",
-      paramLabel = "HOST[:PORT]",
-      description = "Same as --master-addr and --master-port.")
+      paramLabel = "HOST[:PORT]|URL",
+      description =
+          "Same as --master-addr and --master-port. With a range of nodes it may be the URL of a"
+              + " store that none of them serves, such as tcp://host:29500.")
   private @Nullable String endpoint;
 
   @Option(
@@ -237,7 +245,8 @@ public final class RunCommand implements Callable<Integer> {
             terminal.outIsTerminal(),
             Terminal.isDebugging(spec),
             terminal::isUnread);
-    if (plan.nodes() > 1 && isLoopback(plan.masterAddress())) {
+    boolean isServedElsewhere = plan.range().flatMap(NodeRange::store).isPresent();
+    if (plan.nodes() > 1 && !isServedElsewhere && isLoopback(plan.masterAddress())) {
       say(
           "warning: "
               + plan.masterAddress()
@@ -245,7 +254,7 @@ public final class RunCommand implements Callable<Integer> {
               + " nodes run on several hosts, give all of them --master-addr=HOST of node 0");
     }
     try (LaunchRendezvous rendezvous = rendezvousFactory.open(plan, this::say)) {
-      if (plan.nodes() > 1 && plan.masterPort() == 0) {
+      if (plan.nodes() > 1 && !isServedElsewhere && plan.masterPort() == 0) {
         say(
             "the store listens on port "
                 + rendezvous.port()
@@ -288,8 +297,15 @@ public final class RunCommand implements Callable<Integer> {
       throw new IllegalArgumentException(
           "--rdzv-backend must be static or c10d, not '" + rdzvBackend + "'");
     }
+    Optional<String> store = Optional.ofNullable(endpoint).filter(text -> text.contains("://"));
+    NodeRange range = NodeRange.parse(nnodes, store);
+    int nodes = range.most();
     if (standalone && nodes != 1) {
-      throw new IllegalArgumentException("--standalone means one node, but --nnodes is " + nodes);
+      throw new IllegalArgumentException("--standalone means one node, but --nnodes is " + nnodes);
+    }
+    if (store.isPresent() && !range.isOpen()) {
+      throw new IllegalArgumentException(
+          "--rdzv-endpoint can be a URL only if nodes come and go: --nnodes=MIN:MAX --elastic");
     }
     String backend = environment.getOrDefault(RuntimeSettings.BACKEND.name(), "");
     if (THREADED.matcher(backend).find() && (nodes > 1 || localSize() > 1)) {
@@ -302,7 +318,10 @@ public final class RunCommand implements Callable<Integer> {
               + " ThreadedWorld");
     }
     String option = endpoint == null ? "--master-addr" : "--rdzv-endpoint";
-    HostPort address = parse(option, endpoint == null ? masterAddress : endpoint);
+    HostPort address =
+        store
+            .map(StoreAddress::hostOf)
+            .orElseGet(() -> parse(option, endpoint == null ? masterAddress : endpoint));
     if (endpoint == null && address.port() >= 0) {
       throw new IllegalArgumentException(
           "--master-addr must be a host without a port, not '" + masterAddress + "'");
@@ -314,6 +333,7 @@ public final class RunCommand implements Callable<Integer> {
     int ranks = localSize();
     int cores = Runtime.getRuntime().availableProcessors();
     Map<String, String> base = new HashMap<>(environment);
+    store.ifPresent(url -> base.putAll(StoreAddress.toEnvironment(url)));
     if (!bind.equals("none")) {
       base.putIfAbsent(HostCores.SETTING.name(), Integer.toString(cores));
     }
@@ -336,7 +356,8 @@ public final class RunCommand implements Callable<Integer> {
             rendezvousTimeout,
             jvm.environment(),
             Optional.ofNullable(aotCache).map(file -> new AotCache(file.toAbsolutePath())),
-            elastic);
+            elastic,
+            Optional.of(range).filter(NodeRange::isOpen));
     if (!jvm.note().isEmpty()) {
       say(jvm.note() + "; --jvm-flags=none omits that");
     }

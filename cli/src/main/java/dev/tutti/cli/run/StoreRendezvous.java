@@ -21,8 +21,11 @@ import java.util.function.Consumer;
  * and then for {@code A/cleared} of node 0, which deletes what the ranks left.
  */
 public final class StoreRendezvous implements LaunchRendezvous {
-  private static final Duration SILENCE = Duration.ofMinutes(1);
-  private static final Duration WATCH_INTERVAL = Duration.ofSeconds(5);
+  /** How long a launcher may give no sign of life. */
+  static final Duration SILENCE = Duration.ofMinutes(1);
+
+  /** The time between signs of life. */
+  static final Duration WATCH_INTERVAL = Duration.ofSeconds(5);
 
   private final NodeKeys keys;
   private final Store shared;

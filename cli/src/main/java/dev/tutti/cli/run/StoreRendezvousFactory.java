@@ -5,9 +5,11 @@ import dev.tutti.Store;
 import dev.tutti.StoreException;
 import dev.tutti.cli.process.LaunchException;
 import dev.tutti.cli.process.Notice;
+import dev.tutti.cli.store.StoreAddress;
 import dev.tutti.cli.store.StoreKind;
 import dev.tutti.runtime.settings.RuntimeSettings;
 import dev.tutti.spi.HostPort;
+import dev.tutti.spi.Time;
 import dev.tutti.store.net.Loopback;
 import java.net.InetAddress;
 import java.time.Duration;
@@ -29,6 +31,9 @@ public final class StoreRendezvousFactory implements LaunchRendezvousFactory {
     Settings settings = Settings.ofEnvironment(plan.environment());
     try {
       StoreKind kind = StoreKind.of(settings.get(RuntimeSettings.STORE));
+      if (plan.range().isPresent()) {
+        return openMoving(kind, plan, plan.range().get(), settings, messages);
+      }
       if (plan.nodeRank() > 0) {
         Store store = connectToNodeZero(kind, plan, settings, messages);
         return new StoreRendezvous(plan, store, plan.masterPort(), () -> {}, store::close);
@@ -56,6 +61,49 @@ public final class StoreRendezvousFactory implements LaunchRendezvousFactory {
     } catch (StoreException e) {
       throw new LaunchException(1, e.getMessage() == null ? e.toString() : e.getMessage(), e);
     }
+  }
+
+  /**
+   * Opens what nodes need that come and go: the store of node 0, or one that is served elsewhere.
+   */
+  private static LaunchRendezvous openMoving(
+      StoreKind kind,
+      LaunchPlan plan,
+      NodeRange range,
+      Settings settings,
+      Consumer<String> messages) {
+    int port = plan.masterPort();
+    if (range.store().isPresent()) {
+      Store store = StoreAddress.connect(range.store().get(), CALL_TIMEOUT, settings);
+      return moving(plan, range, store, port, false, store::close);
+    }
+    if (plan.nodeRank() > 0) {
+      Store store = connectToNodeZero(kind, plan, settings, messages);
+      return moving(plan, range, store, port, false, store::close);
+    }
+    StoreKind.Served served = kind.serve(null, port, settings);
+    Store store = connectForCalls(kind, plan, served.port(), settings);
+    Runnable end =
+        () -> {
+          store.close();
+          served.close();
+        };
+    return moving(plan, range, store, served.port(), true, end);
+  }
+
+  private static LaunchRendezvous moving(
+      LaunchPlan plan, NodeRange range, Store store, int port, boolean serves, Runnable end) {
+    RankRange place = new RankRange(0, 0, plan.masterAddress(), port);
+    return new MovingNodes(
+        plan,
+        range,
+        store,
+        place,
+        serves,
+        end,
+        StoreRendezvous.SILENCE,
+        StoreRendezvous.WATCH_INTERVAL,
+        Time.SYSTEM);
   }
 
   /** Notifies nodes that connect to a known port that they do not belong here. */

@@ -5,10 +5,10 @@ import dev.tutti.StoreException;
 import dev.tutti.StoreTimeoutException;
 import dev.tutti.cli.run.LaunchRendezvous.Verdict;
 import dev.tutti.cli.run.LaunchRendezvous.Verdict.Kind;
+import dev.tutti.spi.Time;
 import java.time.Duration;
 import java.util.List;
 import java.util.Optional;
-import java.util.OptionalInt;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
@@ -101,16 +101,17 @@ final class VerdictAgreement {
   }
 
   private Verdict await(NodeKeys handle, int attempt) {
-    Heartbeat pulse = new Heartbeat(handle.store(), keys.node(), keys.nodes(), silence);
+    Heartbeat pulse = new Heartbeat(handle.store(), "" + keys.node(), silence, Time.SYSTEM);
+    List<String> names = keys.ofAllNodes("");
     long answeredAt = System.nanoTime();
     try {
       while (true) {
         try {
-          OptionalInt silent = pulse.beat();
+          Optional<String> silent = pulse.beat(names);
           answeredAt = System.nanoTime();
           sayAgain(handle, attempt);
           if (silent.isPresent()) {
-            proposeToStop(attempt, silent.getAsInt());
+            proposeToStop(attempt, silent.get());
           }
         } catch (StoreTimeoutException e) {
           if (closed || System.nanoTime() - answeredAt > silence.toNanos()) {
@@ -133,9 +134,9 @@ final class VerdictAgreement {
     }
   }
 
-  private void proposeToStop(int attempt, int silent) {
+  private void proposeToStop(int attempt, String silent) {
     String text =
-        "the launcher of node %d has sent no heartbeat for %d s"
+        "the launcher of node %s has sent no heartbeat for %d s"
             .formatted(silent, silence.toSeconds());
     propose(attempt, Verdict.stopped(keys.node(), text));
   }

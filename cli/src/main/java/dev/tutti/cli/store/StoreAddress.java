@@ -10,6 +10,7 @@ import java.net.InetAddress;
 import java.net.URI;
 import java.net.UnknownHostException;
 import java.time.Duration;
+import java.util.Map;
 
 /**
  * The address of a store that a process serves.
@@ -33,6 +34,29 @@ public record StoreAddress(StoreKind kind, String host, int port) {
         settings.text(RuntimeSettings.MASTER_PORT.name()).orElse("" + DEFAULT_PORT).strip();
     HostPort address = new HostPort(HostPort.parse(host).host(), -1);
     return settings.get(RuntimeSettings.STORE) + "://" + address + ":" + port;
+  }
+
+  /**
+   * Returns the host and port of a store, or of the first member of a cluster.
+   *
+   * @throws IllegalArgumentException if the URL does not name a store that a process serves
+   */
+  public static HostPort hostOf(String url) {
+    if (isCluster(url)) {
+      return HostPort.parse(url.substring(CLUSTER.length()).split("[,/?]", 2)[0]);
+    }
+    StoreAddress place = parse(url);
+    return new HostPort(place.host, place.port);
+  }
+
+  /**
+   * Returns what the environment of ranks says so that they meet at a store, beside {@code
+   * MASTER_ADDR} and {@code MASTER_PORT}.
+   */
+  public static Map<String, String> toEnvironment(String url) {
+    return isCluster(url)
+        ? Map.of(RuntimeSettings.INIT_METHOD.name(), url)
+        : Map.of(RuntimeSettings.STORE.name(), parse(url).kind.scheme());
   }
 
   /** Returns whether two URLs, as users write them, name the same store. */

@@ -4,7 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.store.HashStore;
 import java.time.Duration;
-import java.util.OptionalInt;
+import java.util.List;
+import java.util.Optional;
 import java.util.concurrent.locks.LockSupport;
 import org.junit.jupiter.api.Test;
 
@@ -13,17 +14,20 @@ class HeartbeatTest {
   void findsTheLauncherThatIsSilent() {
     try (HashStore store = new HashStore()) {
       Duration limit = Duration.ofMillis(500);
-      Heartbeat zero = new Heartbeat(store, 0, 3, limit);
-      Heartbeat one = new Heartbeat(store, 1, 3, Duration.ofHours(1));
-      new Heartbeat(store, 2, 3, limit).beat();
+      List<String> names = List.of("0", "1", "2");
+      Heartbeat zero = new Heartbeat(store, "0", limit, System::nanoTime);
+      Heartbeat one = new Heartbeat(store, "1", Duration.ofHours(1), System::nanoTime);
+      boolean _ = new Heartbeat(store, "2", limit, System::nanoTime).beat(names).isPresent();
       long start = System.nanoTime();
-      OptionalInt silent = OptionalInt.empty();
+      Optional<String> silent = Optional.empty();
       while (silent.isEmpty() && System.nanoTime() - start < Duration.ofMinutes(4).toNanos()) {
-        assertThat(one.beat()).isEmpty();
-        silent = zero.beat();
+        assertThat(one.beat(names)).isEmpty();
+        silent = zero.beat(names);
         LockSupport.parkNanos(1_000_000); // like the interval between beats
       }
-      assertThat(silent).hasValue(2);
+      assertThat(silent).hasValue("2");
+      assertThat(zero.isAlive("1")).isTrue();
+      assertThat(zero.isAlive("2")).isFalse();
       assertThat(System.nanoTime() - start).isGreaterThanOrEqualTo(limit.toNanos());
     }
   }

@@ -142,6 +142,11 @@ final class NamespaceHosts implements AutoCloseable {
     ip(command.toArray(String[]::new));
   }
 
+  /** Disconnects a host from all others, or connects it again. */
+  void setLink(int host, boolean isUp) throws IOException {
+    ip("-n", prefix + host, "link", "set", INTERFACE, isUp ? "up" : "down");
+  }
+
   private static String ip(String... arguments) throws IOException {
     List<String> command = new ArrayList<>(List.of("ip"));
     command.addAll(List.of(arguments));

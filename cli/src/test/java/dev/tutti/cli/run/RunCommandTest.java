@@ -11,6 +11,7 @@ import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
@@ -35,6 +36,31 @@ class RunCommandTest {
     String[] all = Stream.concat(Stream.of("run"), Stream.of(arguments)).toArray(String[]::new);
     Main.execute(rendezvousFactory, terminal.terminal(), environment, all);
     return plan.get();
+  }
+
+  @Test
+  void nodesMayComeAndGo() {
+    LaunchPlan plan = planOf("--elastic", "--nnodes=2:4", "--node-rank=3", "true");
+    assertThat(plan.nodes()).isEqualTo(4);
+    assertThat(plan.range()).hasValue(new NodeRange(2, 4, Optional.empty()));
+    assertThat(planOf("--elastic", "--nnodes=2:2", "true").range()).isEmpty();
+  }
+
+  @Test
+  void nodesMayMeetAtAStoreThatNoneServes() {
+    String[] elastic = {"--elastic", "--nnodes=2:4", "", "true"};
+    elastic[2] = "--rdzv-endpoint=aeron://[::1]:1234";
+    LaunchPlan plan = planOf(elastic);
+    assertThat(plan.range().orElseThrow().store()).hasValue("aeron://[::1]:1234");
+    assertThat(plan.masterAddress()).isEqualTo("::1");
+    assertThat(plan.masterPort()).isEqualTo(1234);
+    assertThat(plan.environment()).containsEntry("TUTTI_STORE", "aeron");
+    elastic[2] = "--rdzv-endpoint=aeron-cluster://a:1,b:2,c:3/job";
+    plan = planOf(elastic);
+    assertThat(plan.masterAddress()).isEqualTo("a");
+    assertThat(plan.masterPort()).isEqualTo(1);
+    assertThat(plan.environment())
+        .containsEntry("TUTTI_INIT_METHOD", "aeron-cluster://a:1,b:2,c:3/job");
   }
 
   @Test
@@ -135,7 +161,13 @@ class RunCommandTest {
         "--bogus | Unknown option: '--bogus'",
         "--nproc-per-node=0 | --nproc-per-node must be at least 1, not 0",
         "--nproc_per_node=0 | --nproc_per_node must be at least 1, not 0",
-        "--nnodes=two | Invalid value for option '--nnodes': 'two' is no whole number",
+        "--nnodes=two | --nnodes must be N or MIN:MAX, not 'two'",
+        "--nnodes=3:2 | MIN must be at most MAX in --nnodes=MIN:MAX, not 3:2",
+        "--nnodes=0:2 | --nnodes must be at least 1, not 0:2",
+        "--nnodes=1:2 | --nnodes=MIN:MAX means that nodes come and go while others continue:"
+            + " give --elastic, too",
+        "--rdzv-endpoint=tcp://a:1 | --rdzv-endpoint can be a URL only if nodes come and go:"
+            + " --nnodes=MIN:MAX --elastic",
         "--tail=99999999999 | '--tail': '99999999999' is too large or too small",
         "--standalone=maybe | '--standalone': 'maybe' is neither true nor false",
       })
@@ -147,7 +179,7 @@ class RunCommandTest {
   @CsvSource(
       delimiter = '|',
       value = {
-        "PET_NNODES=two | Invalid value for PET_NNODES: 'two' is no whole number (",
+        "PET_NNODES=two | PET_NNODES must be N or MIN:MAX, not 'two'",
         "PET_NNODES=0 | PET_NNODES must be at least 1, not 0",
         "PET_NPROC_PER_NODE=x | PET_NPROC_PER_NODE must be a number or 'cpu', not 'x'",
         "PET_GRACE=soon | Invalid value for PET_GRACE: 'soon': expected a time such as",

@@ -36,4 +36,15 @@ final class ScaledRank {
       generation.commit(step);
     }
   }
+
+  /** Waits until the last generation that the rank of a node has seen is of a size. */
+  static void awaitSize(CommandProcess node, int size) throws InterruptedException {
+    node.await(
+        lines ->
+            lines.stream()
+                .filter(line -> line.matches("\\[rank\\d+] RANKS \\d+"))
+                .reduce((_, last) -> last)
+                .filter(last -> last.endsWith(" " + size))
+                .isPresent());
+  }
 }

@@ -55,6 +55,24 @@ final class TestRuns implements AfterEachCallback {
     return CommandProcess.startInside(List.of(), Map.of(), command);
   }
 
+  /** Returns the port on which node 0 reports that its store listens. */
+  static String portOf(CommandProcess zero) throws InterruptedException {
+    String listens = "tutti run: the store listens on port ";
+    return zero.awaitLine(line -> line.startsWith(listens))
+        .replaceAll("\\D+ port (\\d+); .*", "$1");
+  }
+
+  /** Asserts that all nodes end for the same reason, which each reports once. */
+  static void assertEndWith(String message, CommandProcess... nodes) throws Exception {
+    for (CommandProcess node : nodes) {
+      assertThat(node.exitCode()).as(() -> node.lines().toString()).isEqualTo(1);
+      assertThat(node.lines())
+          .containsOnlyOnce(message)
+          .noneMatch(line -> line.contains("tutti-run"))
+          .noneMatch(line -> line.contains("exits before"));
+    }
+  }
+
   /**
    * Waits until the given number of ranks run; a rank that execs another program shows no
    * environment for a moment.

@@ -5,6 +5,7 @@ import dev.tutti.runtime.membership.LogStart;
 import dev.tutti.store.PrefixStore;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Set;
 
 /** Reports to the ranks of a job, from outside, that one of their processes has ended. */
 public final class LostProcess {
@@ -20,11 +21,24 @@ public final class LostProcess {
    * @throws dev.tutti.StoreException if the store does not answer
    */
   public static void report(Store store, int restarts, long pid) {
+    report(store, restarts, RankClaim.host(), Set.of(pid));
+  }
+
+  /**
+   * Does the same for processes of any host.
+   *
+   * @param store the store at which the ranks met
+   * @param restarts how often the launcher has restarted the job
+   * @param host where they were, as {@link RankClaim#host} says there
+   * @param pids the processes
+   * @throws dev.tutti.StoreException if the store does not answer
+   */
+  public static void report(Store store, int restarts, String host, Set<Long> pids) {
     Store job = new PrefixStore("tutti/" + restarts, store);
     for (String key : job.listKeys()) {
       String number = key.startsWith("joined/") ? key.substring("joined/".length()) : "";
       if (number.matches("\\d{1,9}")
-          && RankClaim.isOf(job.get(key), pid)
+          && pids.contains(RankClaim.processOn(job.get(key), host))
           && !job.check(List.of("left/" + number))) {
         append(job, FailureEvent.lost(Integer.parseInt(number)).encode());
       }

@@ -62,11 +62,6 @@ public final class RankClaim {
     }
   }
 
-  /** Returns whether a place is that of a process of this host. */
-  static boolean isOf(byte[] holder, long pid) {
-    return processHere(holder) == pid;
-  }
-
   private static boolean isThisProcess(byte[] holder) {
     return processHere(holder) == ProcessHandle.current().pid();
   }
@@ -76,10 +71,14 @@ public final class RankClaim {
     return process >= 0 && ProcessHandle.of(process).isEmpty();
   }
 
-  /** Returns the process of a holder on this host, or -1 if the holder is elsewhere. */
   private static long processHere(byte[] holder) {
+    return processOn(holder, host());
+  }
+
+  /** Returns the process of a holder on a host, or -1 if the holder is elsewhere. */
+  static long processOn(byte[] holder, String host) {
     Matcher process = HOLDER.matcher(new String(holder, StandardCharsets.UTF_8));
-    return process.matches() && process.group(2).equals(host())
+    return process.matches() && process.group(2).equals(host)
         ? Long.parseLong(process.group(1))
         : -1;
   }

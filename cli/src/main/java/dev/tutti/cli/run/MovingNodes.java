@@ -1,0 +1,480 @@
+package dev.tutti.cli.run;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+
+import dev.tutti.Store;
+import dev.tutti.StoreException;
+import dev.tutti.StoreTimeoutException;
+import dev.tutti.cli.process.LaunchException;
+import dev.tutti.cli.process.Notice;
+import dev.tutti.cli.run.LaunchRendezvous.Verdict.Kind;
+import dev.tutti.runtime.failure.FailureLog;
+import dev.tutti.runtime.failure.JobVerdict;
+import dev.tutti.runtime.failure.LostProcess;
+import dev.tutti.runtime.failure.RankClaim;
+import dev.tutti.spi.Time;
+import java.time.Duration;
+import java.util.List;
+import java.util.Optional;
+import java.util.Set;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.Consumer;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * A rendezvous of the launchers of an elastic job whose nodes come and go.
+ *
+ * <p>The launchers agree by a log ({@link NodeLog}) that says who came, is done, is gone, and how
+ * the job ended. A launcher without a heartbeat is gone: another says so in the log, and reports
+ * the ranks of that node as lost. What a launcher could not write, it writes later, from the thread
+ * that watches.
+ */
+final class MovingNodes implements LaunchRendezvous {
+  private static final String TERMS = "terms";
+  private static final String PROCESSES = "processes/";
+
+  /** How long a node that serves the store keeps it for others that have not left. */
+  private static final Duration FAREWELL = Duration.ofSeconds(10);
+
+  private final LaunchPlan plan;
+  private final NodeRange range;
+  private final Store shared;
+  private final NodeKeys keys;
+  private final RankRange place;
+  private final boolean serves;
+  private final Runnable leave;
+  private final Duration silence;
+  private final Duration interval;
+  private final Time time;
+  private final NodeLog log;
+  private final String launcher;
+
+  /** What this launcher has to say and the store may not have yet. */
+  private final ConcurrentLinkedQueue<NodeEvent> unsaid = new ConcurrentLinkedQueue<>();
+
+  /** How this node ended on its own. */
+  private final AtomicReference<@Nullable Verdict> own = new AtomicReference<>();
+
+  private volatile Consumer<String> messages = _ -> {};
+  private volatile boolean closed;
+
+  /**
+   * Creates a rendezvous.
+   *
+   * @param plan the plan of this node
+   * @param range how many nodes there may be
+   * @param shared the store of all nodes and their ranks; closed at the end
+   * @param place where the ranks find the store; its ranks do not count
+   * @param serves whether this process serves the store
+   * @param leave the action when all have left, or need not be waited for any longer
+   * @param silence how long a launcher may give no sign of life
+   * @param interval how long one wait for an entry takes, and the time between signs of life
+   */
+  MovingNodes(
+      LaunchPlan plan,
+      NodeRange range,
+      Store shared,
+      RankRange place,
+      boolean serves,
+      Runnable leave,
+      Duration silence,
+      Duration interval,
+      Time time) {
+    this.plan = plan;
+    this.range = range;
+    this.shared = shared;
+    this.keys = NodeKeys.of(plan, shared);
+    this.place = place;
+    this.serves = serves;
+    this.leave = leave;
+    this.silence = silence;
+    this.interval = interval;
+    this.time = time;
+    this.log = new NodeLog(keys.store(), range.fewest());
+    this.launcher = Long.toHexString(time.random()) + Long.toHexString(time.random());
+  }
+
+  @Override
+  public int port() {
+    return place.masterPort();
+  }
+
+  @Override
+  public RankRange join(Consumer<String> receiver) {
+    messages = receiver;
+    try {
+      LaunchTerms mine = LaunchTerms.of(plan);
+      byte[] agreed = keys.write(TERMS, mine.encode());
+      Optional<String> difference =
+          agreed == null ? Optional.empty() : LaunchTerms.decode(agreed).differenceFrom(mine);
+      if (difference.isPresent()) {
+        throw new LaunchException(1, difference.get());
+      }
+      long deadline = time.deadline(plan.rendezvousTimeout());
+      Heartbeat pulse = pulse(keys.store());
+      come(pulse, deadline);
+      awaitBegin(pulse, deadline);
+      requireMember();
+      NodeMember member = log.look(roster -> roster.at(plan.nodeRank())).orElseThrow();
+      int ranks = log.look(NodeRoster::firstRanks);
+      return new RankRange(
+          member.firstRank(), ranks, place.masterAddress(), place.masterPort(), member.joins());
+    } catch (StoreException e) {
+      throw new LaunchException(1, "the store stopped answering before the job began", e);
+    }
+  }
+
+  private Heartbeat pulse(Store store) {
+    return new Heartbeat(store, launcher, silence, time);
+  }
+
+  /** Enters the job, once nobody else has the number of this node. */
+  private void come(Heartbeat pulse, long deadline) {
+    int node = plan.nodeRank();
+    NodeEvent came = new NodeEvent.Came(node, launcher, plan.localSize(), RankClaim.host());
+    boolean said = false;
+    while (true) {
+      beat(pulse);
+      if (log.append(came, roster -> roster.verdict().isEmpty() && roster.at(node).isEmpty())) {
+        log.leaveWill(new NodeEvent.Gone(node, launcher, "its launcher ended"));
+        return;
+      }
+      requireRunning();
+      Optional<NodeMember> other = log.look(roster -> roster.at(node));
+      if (other.isEmpty()) {
+        throw new LaunchException(1, "the job is about to end: a node has done its work");
+      }
+      if (pulse.isAlive(other.get().launcher()) || deadline - time.nanoTime() <= 0) {
+        throw new LaunchException(1, "another launcher has already joined as node " + node);
+      }
+      if (!said) {
+        said = true;
+        messages.accept(
+            "waiting up to %s for the launcher that was node %d before to be given up"
+                .formatted(Notice.inWords(silence), node));
+      }
+      boolean _ = awaitEntry(keys.store(), log.nextKey(), interval);
+    }
+  }
+
+  private void requireRunning() {
+    log.look(NodeRoster::verdict)
+        .ifPresent(
+            verdict -> {
+              String how = verdict.kind() == Kind.SUCCESS ? "all ranks succeeded" : verdict.text();
+              throw new LaunchException(
+                  verdict.kind() == Kind.SUCCESS ? 1 : verdict.code(), "the job has ended: " + how);
+            });
+  }
+
+  private void requireMember() {
+    if (!isMember()) {
+      throw new LaunchException(1, gaveUp());
+    }
+  }
+
+  private boolean isMember() {
+    return log.look(roster -> roster.has(plan.nodeRank(), launcher));
+  }
+
+  private String gaveUp() {
+    return "the other nodes went on without this one, since no heartbeat of this launcher came for "
+        + Notice.inWords(silence);
+  }
+
+  private void awaitBegin(Heartbeat pulse, long deadline) {
+    boolean said = false;
+    while (!log.look(NodeRoster::hasBegun)) {
+      requireRunning();
+      requireMember();
+      long left = deadline - time.nanoTime();
+      if (left <= 0) {
+        throw new LaunchException(1, giveUp());
+      }
+      Duration next = said ? interval : Notice.PATIENCE;
+      boolean came =
+          awaitEntry(
+              keys.store(), log.nextKey(), next.toNanos() < left ? next : Duration.ofNanos(left));
+      if (!came && !said) {
+        said = true;
+        messages.accept(
+            "waiting %s (--rdzv-timeout) for %s"
+                .formatted(Notice.atMost(plan.rendezvousTimeout()), missing()));
+      }
+      beat(pulse);
+    }
+  }
+
+  private String giveUp() {
+    String text =
+        "waited %s (--rdzv-timeout) for %s"
+            .formatted(Notice.inWords(plan.rendezvousTimeout()), missing());
+    boolean _ = log.append(gone(text), roster -> !roster.hasBegun());
+    return text;
+  }
+
+  private String missing() {
+    return "%d of at least %d nodes (--nnodes) to join"
+        .formatted(range.fewest() - log.look(NodeRoster::nodes).size(), range.fewest());
+  }
+
+  private NodeEvent gone(String why) {
+    return new NodeEvent.Gone(plan.nodeRank(), launcher, why);
+  }
+
+  /** Waits for an entry of the log; returns whether it is there. */
+  private static boolean awaitEntry(Store store, String key, Duration atMost) {
+    try {
+      store.await(List.of(key), atMost);
+      return true;
+    } catch (StoreTimeoutException e) {
+      return false;
+    }
+  }
+
+  /** Shows that this launcher is alive, reads the log, and declares one gone that is silent. */
+  private void beat(Heartbeat pulse) {
+    log.read();
+    Optional<String> silent = pulse.beat(log.look(NodeRoster::launchers));
+    if (silent.isPresent()) {
+      String name = silent.get();
+      Optional<Integer> node = log.look(roster -> roster.nodeOf(name));
+      String why = "its launcher has sent no heartbeat for " + Notice.inWords(silence);
+      node.ifPresent(
+          number -> {
+            NodeEvent gone = new NodeEvent.Gone(number, name, why);
+            boolean _ = log.append(gone, roster -> roster.has(number, name));
+          });
+    }
+  }
+
+  @Override
+  public void refuse(Verdict verdict) {
+    say(gone(verdict.text()));
+  }
+
+  @Override
+  public void propose(int attempt, Verdict verdict) {
+    boolean endsAlone = verdict.kind() == Kind.STOPPED && !serves;
+    if (endsAlone) {
+      own.set(verdict);
+    }
+    say(
+        verdict.kind() == Kind.SUCCESS
+            ? new NodeEvent.Done(plan.nodeRank(), launcher)
+            : endsAlone ? gone(verdict.text()) : new NodeEvent.Ended(verdict));
+  }
+
+  private void say(NodeEvent event) {
+    unsaid.add(event);
+    try {
+      sayAll();
+    } catch (StoreException e) {
+      // The thread that watches says it again, or finds the store lost, which is then the verdict.
+    }
+  }
+
+  private void sayAll() {
+    for (NodeEvent event = unsaid.peek(); event != null; event = unsaid.peek()) {
+      NodeEvent next = event;
+      boolean _ =
+          log.append(
+              next,
+              roster ->
+                  next instanceof NodeEvent.Ended
+                      ? roster.verdict().isEmpty()
+                      : roster.has(plan.nodeRank(), launcher));
+      boolean _ = unsaid.remove(next);
+    }
+  }
+
+  @Override
+  public void begin(int attempt, Consumer<Verdict> listener) {
+    Store handle = keys.store().duplicate();
+    var _ =
+        time.start(
+            "tutti-nodes",
+            () -> {
+              try (handle) {
+                listener.accept(watch(handle, attempt));
+              }
+            });
+  }
+
+  /** Watches the nodes until this one ends, and returns how. */
+  private Verdict watch(Store handle, int attempt) {
+    Heartbeat pulse = pulse(handle);
+    long answeredAt = time.nanoTime();
+    long shortSince = 0;
+    try {
+      while (true) {
+        try {
+          beat(pulse);
+          sayAll();
+          answeredAt = time.nanoTime();
+          // This thread is not the only one that reads the log.
+          String next = log.nextKey();
+          report(attempt);
+          shortSince = endIfTooShort(shortSince);
+          Optional<Verdict> ended = ended();
+          if (ended.isPresent()) {
+            return ended.get();
+          }
+          boolean _ = awaitEntry(handle, next, interval);
+        } catch (StoreTimeoutException e) {
+          if (closed || time.nanoTime() - answeredAt > silence.toNanos()) {
+            throw e;
+          }
+        }
+      }
+    } catch (StoreException e) {
+      return Verdict.stopped(plan.nodeRank(), "lost the store of the job: " + e.getMessage());
+    }
+  }
+
+  private Optional<Verdict> ended() {
+    if (isMember()) {
+      return log.look(NodeRoster::verdict);
+    }
+    Verdict mine = own.get();
+    return Optional.of(
+        mine != null
+            ? mine
+            : log.look(NodeRoster::verdict)
+                .orElseGet(() -> Verdict.stopped(plan.nodeRank(), gaveUp())));
+  }
+
+  /** Says who came and who is gone, and reports the processes of nodes that are lost. */
+  private void report(int attempt) {
+    List<NodeLog.Change> changes = log.changes();
+    for (NodeLog.Change change : changes.subList(placeOfOwn(changes) + 1, changes.size())) {
+      int node = change.event().node();
+      if (node == plan.nodeRank()) {
+        continue;
+      }
+      if (change.event() instanceof NodeEvent.Came came
+          && log.look(roster -> roster.at(node)).filter(NodeMember::joins).isPresent()) {
+        messages.accept("node %d joins with %s".formatted(node, count(came.ranks(), "rank")));
+      }
+      if (change.event() instanceof NodeEvent.Gone(int _, String name, String why)
+          && log.look(NodeRoster::verdict).isEmpty()) {
+        change.before().ifPresent(member -> reportLost(attempt, name, member.host()));
+        int left = log.look(NodeRoster::nodes).size();
+        messages.accept(
+            "node %d is gone: %s; %s"
+                .formatted(
+                    node,
+                    why,
+                    left < range.fewest()
+                        ? "%d of at least %d nodes are left: waiting %s (--rdzv-timeout) for others"
+                            .formatted(
+                                left, range.fewest(), Notice.atMost(plan.rendezvousTimeout()))
+                        : "the job continues with " + count(left, "node")));
+      }
+    }
+  }
+
+  /** Returns the place of the entry by which this node came, or -1 if it came earlier. */
+  private int placeOfOwn(List<NodeLog.Change> changes) {
+    for (int place = 0; place < changes.size(); place++) {
+      if (changes.get(place).event() instanceof NodeEvent.Came came
+          && came.launcher().equals(launcher)) {
+        return place;
+      }
+    }
+    return -1;
+  }
+
+  private static String count(int number, String noun) {
+    return number + " " + noun + (number == 1 ? "" : "s");
+  }
+
+  private void reportLost(int attempt, String name, String host) {
+    String key = PROCESSES + name;
+    if (keys.store().check(List.of(key))) {
+      Set<Long> pids =
+          Stream.of(new String(keys.store().get(key), UTF_8).strip().split(" "))
+              .map(Long::valueOf)
+              .collect(Collectors.toSet());
+      LostProcess.report(shared, attempt, host, pids);
+    }
+  }
+
+  /** Ends the job if it has had too few nodes for too long; returns since when it has, or 0. */
+  private long endIfTooShort(long since) {
+    if (!log.look(NodeRoster::isShort)) {
+      return 0;
+    }
+    long now = time.nanoTime();
+    if (since == 0) {
+      return now;
+    }
+    if (now - since > plan.rendezvousTimeout().toNanos()) {
+      String text =
+          "fewer than the %d nodes that --nnodes requires were left for %s (--rdzv-timeout)"
+              .formatted(range.fewest(), Notice.inWords(plan.rendezvousTimeout()));
+      boolean _ =
+          log.append(
+              new NodeEvent.Ended(Verdict.stopped(plan.nodeRank(), text)), NodeRoster::isShort);
+    }
+    return since;
+  }
+
+  @Override
+  public void started(long pid) {
+    try {
+      keys.store().append(PROCESSES + launcher, (pid + " ").getBytes(UTF_8));
+    } catch (StoreException e) {
+      // If this node is lost, the others find out by themselves that this process is.
+    }
+  }
+
+  @Override
+  public void reportEnd(int attempt, long pid) {
+    try (Store handle = shared.duplicate()) {
+      LostProcess.report(handle, attempt, pid);
+    } catch (StoreException e) {
+      // The ranks find out by themselves.
+    }
+  }
+
+  @Override
+  public Optional<JobVerdict> verdictOfRanks(int attempt, int size) {
+    try {
+      return FailureLog.verdict(shared, attempt, size);
+    } catch (StoreException e) {
+      return Optional.empty();
+    }
+  }
+
+  @Override
+  public Optional<Verdict> awaitStopped(int attempt, Duration timeout) {
+    throw new IllegalStateException("an elastic job is not restarted");
+  }
+
+  @Override
+  public void withdraw(int attempt, Verdict verdict) {
+    throw new IllegalStateException("an elastic job is not restarted");
+  }
+
+  @Override
+  public void close() {
+    closed = true;
+    try {
+      boolean _ = log.append(gone("it left"), roster -> roster.has(plan.nodeRank(), launcher));
+      long deadline = time.deadline(FAREWELL);
+      while (serves && !log.look(NodeRoster::nodes).isEmpty() && deadline > time.nanoTime()) {
+        boolean _ = awaitEntry(keys.store(), log.nextKey(), time.left(deadline));
+        log.read();
+      }
+    } catch (StoreException e) {
+      // There is nobody left to notify.
+    } finally {
+      keys.store().close();
+      leave.run();
+    }
+  }
+}
