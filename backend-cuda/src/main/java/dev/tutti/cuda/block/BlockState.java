@@ -60,7 +60,6 @@ public final class BlockState implements Runnable {
     if (ended.compareAndSet(false, true)) {
       end();
       Parts.of(device).openBlocks().remove(this);
-      Parts.of(device).multiprocessors().leave();
     }
   }
 
@@ -79,7 +78,6 @@ public final class BlockState implements Runnable {
     if (ended.compareAndSet(false, true)) {
       release();
       Parts.of(device).openBlocks().remove(this);
-      Parts.of(device).multiprocessors().leave();
     }
   }
 

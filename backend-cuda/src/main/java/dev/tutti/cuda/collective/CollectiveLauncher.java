@@ -197,12 +197,10 @@ public final class CollectiveLauncher {
   private void track(Operation op) {
     if (Parts.of(device).context().driver().streams().isCapturing(stream.handle())) {
       replays.recorded();
-      channel.captured(stream);
       return;
     }
     ChannelEvent event = events.take(op);
     Parts.of(event.event()).recordIn(stream.handle());
-    channel.launched(stream, event.event());
     lastEvent = event.event();
     lastStream = stream;
     op.enqueued(event);
@@ -342,7 +340,7 @@ public final class CollectiveLauncher {
         .op(reduceOp)
         .timeoutNanos(nanosLeft(op))
         .chunk(AllReduceLimits.chunkBytes(bytes, launch, channel.layout));
-    channel.launchReduce(kernel, launch, stream);
+    channel.launchReduce(kernel, launch, stream.handle());
     end(op);
   }
 
@@ -435,7 +433,7 @@ public final class CollectiveLauncher {
    */
   void launchExchange(Operation op, long mostBytes) {
     Kernel kernel = Kernels.exchange();
-    channel.launchExchange(kernel, kernel.launch(mostBytes, channel.layout), stream);
+    channel.launchExchange(kernel, kernel.launch(mostBytes, channel.layout), stream.handle());
     end(op);
   }
 
@@ -443,7 +441,7 @@ public final class CollectiveLauncher {
     begin(op);
     op.took("cuda/barrier");
     Kernel kernel = Kernels.barrier();
-    channel.launchBarrier(kernel, kernel.launch(0, channel.layout), nanosLeft(op), stream);
+    channel.launchBarrier(kernel, kernel.launch(0, channel.layout), nanosLeft(op), stream.handle());
     end(op);
   }
 }

@@ -5,7 +5,6 @@ import dev.tutti.cuda.CudaStream;
 import dev.tutti.cuda.access.Parts;
 import dev.tutti.cuda.settings.CudaSettings;
 import dev.tutti.cuda.share.IpcChannel;
-import dev.tutti.cuda.share.PeerInfo;
 import dev.tutti.cuda.share.PeerMemory;
 import dev.tutti.cuda.share.PeerWorld;
 import dev.tutti.spi.BackendContext;
@@ -79,11 +78,6 @@ public final class CudaWorld implements AutoCloseable {
           new KernelChannel(
               device, kernels, plan.wide(), rank, areas, plan.stateOfAll(areas[rank]));
       channels.add(all);
-      // All ranks create groups in one order, but need not launch in it.
-      all.enter();
-      Parts.of(device)
-          .multiprocessors()
-          .shareAmong(PeerInfo.processesOnDevice(peers.ranks(), rank));
       int neighbor = onSameDevice(peers);
       if (neighbor > rank) {
         LOG.log(

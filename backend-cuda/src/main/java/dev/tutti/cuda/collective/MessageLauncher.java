@@ -86,9 +86,8 @@ final class MessageLauncher {
       channel.exchange.receive(SENDER, address, bytes);
     }
     Kernel kernel = Kernels.exchange();
-    channel.launchExchange(kernel, kernel.launch(bytes, channel.layout), own);
+    channel.launchExchange(kernel, kernel.launch(bytes, channel.layout), own.handle());
     CudaEvent event = own.record();
-    channel.launched(own, event);
     lastEvent = event;
     open.add(event);
     op.enqueued(new ChannelEvent(event, outcome, op, source));
