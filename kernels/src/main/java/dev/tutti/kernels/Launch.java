@@ -42,15 +42,6 @@ public record Launch(int grid, int block) {
   }
 
   /**
-   * Returns this launch with another number of blocks, without allocating if {@link #of} does not.
-   *
-   * @param blocks the number of blocks
-   */
-  public Launch withGrid(int blocks) {
-    return of(blocks, block);
-  }
-
-  /**
    * Creates a launch.
    *
    * @throws IllegalArgumentException if a number is not positive
