@@ -385,6 +385,15 @@ public interface Backend extends AutoCloseable {
   }
 
   /**
+   * Returns why this rank cannot be in the next generation of the group, such as a device that has
+   * failed; empty if it can. The others then continue without it. Called from a thread that may
+   * block.
+   */
+  default Optional<String> reasonAgainstReconfigure() {
+    return Optional.empty();
+  }
+
+  /**
    * Returns whether barriers run on this backend even if the group has one for the host too, as
    * c10d's do on NCCL in a group with a {@code device_id}. Called once, after the backend was
    * created. All ranks must give the same answer.

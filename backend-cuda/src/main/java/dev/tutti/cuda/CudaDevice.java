@@ -249,6 +249,7 @@ public final class CudaDevice extends Facade<DeviceParts> {
     context.enter();
     driver.contexts().synchronize();
     DeviceParts parts = Parts.of(this);
+    parts.staleGraphs().close();
     parts.pinned().close();
     parts.allocator().close();
     parts.sharable().close();

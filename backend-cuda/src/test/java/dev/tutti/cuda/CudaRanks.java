@@ -122,7 +122,11 @@ public final class CudaRanks {
 
   /** Runs all ranks; throws the first failure. */
   public void run(int size, Body body) throws Exception {
-    HashStore store = new HashStore();
+    run(new HashStore(), size, body);
+  }
+
+  /** Runs all ranks at a store; throws the first failure. */
+  public void run(HashStore store, int size, Body body) throws Exception {
     CountDownLatch joined = new CountDownLatch(size);
     try (ExecutorService threads = Executors.newFixedThreadPool(size)) {
       List<Future<?>> futures = new ArrayList<>();

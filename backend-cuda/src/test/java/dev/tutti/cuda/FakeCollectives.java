@@ -6,6 +6,7 @@ import dev.tutti.DType;
 import dev.tutti.ReduceOp;
 import dev.tutti.cpu.HostReducer;
 import dev.tutti.cuda.driver.FakeCudaDriver;
+import dev.tutti.cuda.driver.FakeStructKernel;
 import dev.tutti.kernels.ChannelLayout;
 import dev.tutti.kernels.ElementKernels;
 import dev.tutti.kernels.ExchangeCall;
@@ -86,9 +87,9 @@ final class FakeCollectives {
       } else if (kernel.equals(Kernels.signalBarrier())) {
         fake.kernel(name, sizes, (launch, a) -> all.signalBarrier(a));
       } else if (kernel.equals(Kernels.barrier())) {
-        fake.kernel(name, sizes, all::barrier);
+        fake.kernel(name, sizes, all.onMappedAreas(all::barrier));
       } else if (kernel.equals(Kernels.exchange())) {
-        fake.kernel(name, sizes, all::exchange);
+        fake.kernel(name, sizes, all.onMappedAreas(all::exchange));
       } else if (kernel.equals(ElementKernels.convert())) {
         fake.kernel(name, sizes, (launch, a) -> new FakeElements(fake).convert(a));
       } else if (kernel.equals(ElementKernels.firstNan())) {
@@ -102,10 +103,24 @@ final class FakeCollectives {
       } else if (name.startsWith("tutti_coalesce_")) {
         fake.kernel(name, sizes, new FakeCoalescing(fake, kernel));
       } else if (!kernel.equals(Kernels.streamBlock())) {
-        fake.kernel(name, sizes, all::reduce);
+        fake.kernel(name, sizes, all.onMappedAreas(all::reduce));
       }
     }
     return all;
+  }
+
+  /** Makes a kernel fail the device if it would access memory of a channel that is unmapped. */
+  private FakeStructKernel onMappedAreas(FakeStructKernel kernel) {
+    return (launch, arguments) -> {
+      View view = new View(arguments[0]);
+      for (int r = 0; r < view.ranks; r++) {
+        if (!fake.memory().isUsable(view.area(r), Long.BYTES)) {
+          fake.fail(FakeCudaDriver.ILLEGAL_ADDRESS);
+          return;
+        }
+      }
+      kernel.run(launch, arguments);
+    };
   }
 
   private static int size(ParameterType type) {
@@ -176,8 +191,12 @@ final class FakeCollectives {
       control = channel.get(ValueLayout.JAVA_LONG, 24);
     }
 
+    long area(int owner) {
+      return channel.get(ValueLayout.JAVA_LONG, 40 + 8L * owner);
+    }
+
     String queue(int receiver, int sender) {
-      MemorySegment area = at(channel.get(ValueLayout.JAVA_LONG, 40 + 8L * receiver), 8);
+      MemorySegment area = at(area(receiver), 8);
       long number = (long) LONG.getVolatile(area, 0L);
       if (number == 0) {
         LONG.compareAndSet(area, 0L, 0L, NUMBERS.incrementAndGet());
@@ -190,8 +209,7 @@ final class FakeCollectives {
   /** Returns a channel. Its kernels run one after another, as if each wrote this rank's area. */
   private View view(MemorySegment channel) {
     View view = new View(channel);
-    long area = channel.get(ValueLayout.JAVA_LONG, 40 + 8L * view.rank);
-    fake.races().write("a kernel of a channel", area, Long.BYTES);
+    fake.races().write("a kernel of a channel", view.area(view.rank), Long.BYTES);
     return view;
   }
 

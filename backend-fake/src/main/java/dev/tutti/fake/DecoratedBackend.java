@@ -92,6 +92,11 @@ abstract class DecoratedBackend implements Backend {
   }
 
   @Override
+  public Optional<String> reasonAgainstReconfigure() {
+    return inner.reasonAgainstReconfigure();
+  }
+
+  @Override
   public boolean takesBarriers() {
     return inner.takesBarriers();
   }

@@ -24,6 +24,7 @@ public final class DeviceParts {
   private final PinnedAllocator pinned;
   private final DeviceKernels kernels;
   private final StreamReserve reserve;
+  private final StaleGraphs staleGraphs = new StaleGraphs();
   private final AtomicBoolean isCommunicating = new AtomicBoolean();
   private @Nullable Owner owner;
 
@@ -112,6 +113,11 @@ public final class DeviceParts {
   /** Returns the reserve of streams that have one user each. */
   public StreamReserve reserve() {
     return reserve;
+  }
+
+  /** Returns the graphs of groups that are closed. */
+  public StaleGraphs staleGraphs() {
+    return staleGraphs;
   }
 
   /** Returns a stream for exclusive use; it is not one of the device's pool. */

@@ -1,6 +1,7 @@
 package dev.tutti.cuda.collective;
 
 import dev.tutti.cuda.CudaEvent;
+import dev.tutti.cuda.CudaException;
 import dev.tutti.cuda.access.Parts;
 import dev.tutti.spi.DeviceEvent;
 import dev.tutti.spi.Operation;
@@ -73,12 +74,24 @@ public final class ChannelEvent implements DeviceEvent {
 
   @Override
   public boolean isReached() {
-    return event.isReached() && isGood();
+    try {
+      return event.isReached() && isGood();
+    } catch (CudaException e) {
+      throw explained(e);
+    }
   }
 
   @Override
   public boolean awaitReached(long deadlineNanos) {
-    return event.awaitReached(deadlineNanos) && isGood();
+    try {
+      return event.awaitReached(deadlineNanos) && isGood();
+    } catch (CudaException e) {
+      throw explained(e);
+    }
+  }
+
+  private CudaException explained(CudaException e) {
+    return Parts.of(event.device()).staleGraphs().explain(e);
   }
 
   private boolean isGood() {

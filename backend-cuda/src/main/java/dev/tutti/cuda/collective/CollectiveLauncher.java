@@ -197,6 +197,7 @@ public final class CollectiveLauncher {
   private void track(Operation op) {
     if (Parts.of(device).context().driver().streams().isCapturing(stream.handle())) {
       replays.recorded();
+      symmetric.recorded();
       return;
     }
     ChannelEvent event = events.take(op);

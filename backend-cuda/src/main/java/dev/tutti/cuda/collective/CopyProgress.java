@@ -18,6 +18,7 @@ final class CopyProgress {
   private final CudaDevice device;
   private @Nullable PinnedBlock block;
   private long timeoutNanos;
+  private boolean isCaptured;
   private int seen;
   private long stuckNanos;
 
@@ -44,6 +45,7 @@ final class CopyProgress {
 
   /** Allows copies that are captured now to take some time without an advance. */
   synchronized void allow(long nanos) {
+    isCaptured = true;
     timeoutNanos = Math.max(timeoutNanos, nanos);
   }
 
@@ -63,9 +65,9 @@ final class CopyProgress {
     return stuckNanos > timeoutNanos;
   }
 
-  /** Frees the words; no copies may run anymore. */
+  /** Frees the words unless graphs have their addresses; no copies may run anymore. */
   synchronized void close() {
-    if (block != null) {
+    if (block != null && !isCaptured) {
       Parts.of(device).pinned().free(block);
       block = null;
     }

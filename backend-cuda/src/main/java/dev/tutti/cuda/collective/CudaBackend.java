@@ -7,6 +7,7 @@ import dev.tutti.SymmetricMemory;
 import dev.tutti.Tensor;
 import dev.tutti.cpu.HostReducer;
 import dev.tutti.cuda.CudaDevice;
+import dev.tutti.cuda.CudaException;
 import dev.tutti.cuda.CudaStream;
 import dev.tutti.cuda.access.Parts;
 import dev.tutti.cuda.element.DeviceNanSearch;
@@ -46,7 +47,11 @@ public final class CudaBackend implements Backend {
 
   @Override
   public void run(Operation op) throws Exception {
-    Backend.super.run(op);
+    try {
+      Backend.super.run(op);
+    } catch (CudaException e) {
+      throw Parts.of(device).staleGraphs().explain(e);
+    }
     if (sole != null && !op.isDone() && op.type() != OpType.ALLOCATE_SYMMETRIC) {
       sole.follow(op);
     }
@@ -434,6 +439,11 @@ public final class CudaBackend implements Backend {
   @Override
   public SymmetricMemory allocateSymmetric(Operation op, long byteSize) {
     return world.symmetric().allocate(op, byteSize);
+  }
+
+  @Override
+  public Optional<String> reasonAgainstReconfigure() {
+    return DeviceFailure.of(device);
   }
 
   @Override

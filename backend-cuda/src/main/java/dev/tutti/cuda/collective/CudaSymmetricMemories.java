@@ -27,6 +27,7 @@ final class CudaSymmetricMemories implements AutoCloseable {
   private final boolean multicast;
   private final List<CudaSymmetricMemory> open = new ArrayList<>();
   private volatile CudaSymmetricMemory[] seen = {};
+  private volatile boolean recorded;
   private @Nullable Throwable aborted;
 
   CudaSymmetricMemories(CudaDevice device, PeerWorld peers, String group, Settings settings) {
@@ -68,7 +69,8 @@ final class CudaSymmetricMemories implements AutoCloseable {
             new SymmetricPlan(
                 group, peers.exchange().rank(), size, pad, byteSize, free(memory.usedNumbers())),
             multicast,
-            this::remove);
+            this::remove,
+            this::free);
     synchronized (this) {
       open.add(made);
       seen = open.toArray(CudaSymmetricMemory[]::new);
@@ -109,6 +111,19 @@ final class CudaSymmetricMemories implements AutoCloseable {
   private synchronized void remove(CudaSymmetricMemory memory) {
     open.remove(memory);
     seen = open.toArray(CudaSymmetricMemory[]::new);
+  }
+
+  /** Notes that graphs may contain addresses of the memories. */
+  void recorded() {
+    recorded = true;
+  }
+
+  private void free(PeerMemory memory) {
+    if (recorded) {
+      Parts.of(device).staleGraphs().keep(group, memory.retire());
+    } else {
+      memory.close();
+    }
   }
 
   /** Ends all waits, now and in the future. */

@@ -36,6 +36,7 @@ final class CudaSymmetricMemory implements SymmetricMemory {
   private final SymmetricPlan plan;
   private final boolean multicast;
   private final Consumer<CudaSymmetricMemory> onClose;
+  private final Consumer<PeerMemory> free;
   private final Arena arena = Arena.ofShared();
   private final MemorySegment[] buffers;
   private final SignalChannel[] channels = new SignalChannel[SymmetricPlan.CHANNELS];
@@ -47,22 +48,25 @@ final class CudaSymmetricMemory implements SymmetricMemory {
    * Creates a rank's view.
    *
    * @param device this rank's device
-   * @param memory the memory of all ranks; closed together with this view
+   * @param memory the memory of all ranks; freed together with this view
    * @param plan the layout of the memory
    * @param multicast whether the device supports multicast and may report it
    * @param onClose called when this view is closed
+   * @param free frees the memory
    */
   CudaSymmetricMemory(
       CudaDevice device,
       PeerMemory memory,
       SymmetricPlan plan,
       boolean multicast,
-      Consumer<CudaSymmetricMemory> onClose) {
+      Consumer<CudaSymmetricMemory> onClose,
+      Consumer<PeerMemory> free) {
     this.device = device;
     this.memory = memory;
     this.plan = plan;
     this.multicast = multicast;
     this.onClose = onClose;
+    this.free = free;
     long[] pads = new long[plan.size()];
     buffers = new MemorySegment[plan.size()];
     for (int r = 0; r < pads.length; r++) {
@@ -258,6 +262,6 @@ final class CudaSymmetricMemory implements SymmetricMemory {
     if (unused != null) {
       Parts.of(device).giveStream(unused);
     }
-    memory.close();
+    free.accept(memory);
   }
 }

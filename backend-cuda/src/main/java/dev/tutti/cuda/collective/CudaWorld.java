@@ -3,6 +3,7 @@ package dev.tutti.cuda.collective;
 import dev.tutti.cuda.CudaDevice;
 import dev.tutti.cuda.CudaStream;
 import dev.tutti.cuda.access.Parts;
+import dev.tutti.cuda.access.StaleGraphs;
 import dev.tutti.cuda.settings.CudaSettings;
 import dev.tutti.cuda.share.IpcChannel;
 import dev.tutti.cuda.share.PeerMemory;
@@ -26,6 +27,7 @@ public final class CudaWorld implements AutoCloseable {
   private static final long RELEASE_NANOS = TimeUnit.SECONDS.toNanos(1);
 
   private final CudaDevice device;
+  private final String group;
   private final int rank;
   private final int size;
   private final Time time;
@@ -51,6 +53,7 @@ public final class CudaWorld implements AutoCloseable {
       PeerWorld peers,
       @Nullable SharedParts shared) {
     this.device = device;
+    this.group = context.group();
     this.rank = context.rank();
     this.size = context.size();
     this.time = context.time();
@@ -219,7 +222,8 @@ public final class CudaWorld implements AutoCloseable {
   /**
    * Frees everything once the kernels have ended, including those of graph replays, but not those
    * of replays that begin from now on. Memory that a kernel still uses is leaked: freeing it would
-   * break the device for the whole process.
+   * break the device for the whole process. If something was captured, nothing else gets the
+   * addresses that graphs have.
    */
   @Override
   public void close() {
@@ -253,8 +257,14 @@ public final class CudaWorld implements AutoCloseable {
     messageLanes.forEach(MessageLauncher::close);
     collectives.close();
     symmetric.close();
-    all.close();
-    memory.close();
+    if (replays != null && replays.hasRecorded()) {
+      StaleGraphs graphs = Parts.of(device).staleGraphs();
+      graphs.keep(group, all::close);
+      graphs.keep(group, memory.retire());
+    } else {
+      all.close();
+      memory.close();
+    }
     streams.forEach(Parts.of(device)::giveStream);
   }
 }

@@ -7,6 +7,7 @@ import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.cuda.CudaDevice;
 import dev.tutti.cuda.access.Parts;
+import dev.tutti.cuda.collective.DeviceFailure;
 import dev.tutti.cuda.collective.SparseReduction;
 import dev.tutti.cuda.collective.TensorChecks;
 import dev.tutti.cuda.element.DeviceNanSearch;
@@ -20,6 +21,7 @@ import java.lang.foreign.Arena;
 import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import org.jspecify.annotations.Nullable;
@@ -362,6 +364,11 @@ public final class NcclBackend implements Backend {
     if (subgroups != null) {
       subgroups.pass(ranks, deadlineNanos);
     }
+  }
+
+  @Override
+  public Optional<String> reasonAgainstReconfigure() {
+    return DeviceFailure.of(device);
   }
 
   @Override

@@ -37,7 +37,8 @@ public final class CudaBackendProvider extends DeviceProvider {
               Feature.STREAM_ORDERED,
               Feature.DETECTS_DEAD_PEERS,
               Feature.TAGS,
-              Feature.SYMMETRIC_MEMORY)
+              Feature.SYMMETRIC_MEMORY,
+              Feature.RECONFIGURE)
           .toBuilder()
           .algorithms(List.of("one-shot", "two-shot", "chunks", "copies"))
           .build();

@@ -64,7 +64,8 @@ public final class NcclBackendProvider extends DeviceProvider {
                 NcclTypes::isReducible,
                 Feature.UNEVEN_PARTS,
                 Feature.STREAM_ORDERED,
-                Feature.DETECTS_DEAD_PEERS)
+                Feature.DETECTS_DEAD_PEERS,
+                Feature.RECONFIGURE)
             .without(OpType.RECV_ANY_SOURCE);
     EnumSet<ReduceOp.Kind> operators = EnumSet.copyOf(all.reduceOps());
     operators.removeIf(kind -> !NcclTypes.has(kind));

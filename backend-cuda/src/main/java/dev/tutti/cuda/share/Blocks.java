@@ -34,6 +34,16 @@ interface Blocks {
     default void leave() {
       free();
     }
+
+    /**
+     * Gives up the memory but not its addresses, which nothing else may then have; what has no
+     * addresses of its own stays as it is.
+     *
+     * @return frees what is left
+     */
+    default Runnable retire() {
+      return this::free;
+    }
   }
 
   /** Allocates this rank's memory, filled with zeros. */

@@ -207,5 +207,11 @@ final class MappedBlocks implements Blocks {
       calls.unmap(address, bytes);
       calls.freeAddress(address, bytes);
     }
+
+    @Override
+    public Runnable retire() {
+      calls.unmap(address, bytes);
+      return () -> calls.freeAddress(address, bytes);
+    }
   }
 }

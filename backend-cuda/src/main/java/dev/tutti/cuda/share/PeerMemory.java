@@ -340,4 +340,20 @@ public final class PeerMemory implements AutoCloseable {
       closing.forEach(Block::leave);
     }
   }
+
+  /**
+   * Closes the memory, but keeps all addresses that ranks have for it from any other use, because
+   * graphs contain them. Memory that is shared by legacy handles stays allocated.
+   *
+   * @return frees what is left
+   */
+  public Runnable retire() {
+    closed = true;
+    context.enter();
+    List<Runnable> left = closing.stream().map(Block::retire).toList();
+    return () -> {
+      context.enter();
+      left.forEach(Runnable::run);
+    };
+  }
 }

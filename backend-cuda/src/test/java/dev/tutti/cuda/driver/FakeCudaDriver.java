@@ -29,7 +29,7 @@ public final class FakeCudaDriver implements AutoCloseable {
   static final int INVALID_CONTEXT = 201;
   static final int INVALID_HANDLE = 400;
   static final int NOT_FOUND = 500;
-  static final int ILLEGAL_ADDRESS = 700;
+  public static final int ILLEGAL_ADDRESS = 700;
   static final int CAPTURE_UNSUPPORTED = 900;
   static final int CAPTURE_INVALIDATED = 901;
   static final int CAPTURE_UNMATCHED = 903;

@@ -21,6 +21,7 @@ import java.lang.System.Logger.Level;
 import java.time.Duration;
 import java.util.Collection;
 import java.util.List;
+import java.util.Optional;
 import java.util.SortedSet;
 import java.util.TreeSet;
 import java.util.function.Consumer;
@@ -93,6 +94,12 @@ final class Generations {
                 .formatted(group.identity.name()));
       }
       requireAble(bound.name(), bound.capabilities());
+      Optional<String> reason = bound.backend().reasonAgainstReconfigure();
+      if (reason.isPresent()) {
+        throw new UnsupportedOperationException(
+            "rank %s cannot continue after group %s: %s"
+                .formatted(group.identity.rank(), group.identity.name(), reason.orElseThrow()));
+      }
     }
   }
 
