@@ -266,6 +266,50 @@ class ReconfigureTest {
     assertThat(met).containsExactly("0 1", "0 0", "0~2 1", "0~2 0", "0~4 1", "0~4 0");
   }
 
+  /** Provides backends of which one has a device that has failed. */
+  private static BackendProvider failedOn(int rank) {
+    return proxy(
+        BackendProvider.class,
+        (method, arguments) -> {
+          if (!method.getName().equals("create")) {
+            return method.invoke(THREADED, arguments);
+          }
+          boolean hasFailed = ((BackendContext) arguments[0]).rank() == rank;
+          Object inner = method.invoke(THREADED, arguments);
+          return proxy(
+              Backend.class,
+              (of, given) ->
+                  of.getName().equals("reasonAgainstReconfigure") && hasFailed
+                      ? Optional.of("the device has failed")
+                      : of.invoke(inner, given));
+        });
+  }
+
+  @Simulated
+  void theOthersGoOnWithoutARankWhoseDeviceHasFailed() throws Exception {
+    List<Float> sums =
+        Simulation.ranks(
+            3,
+            Simulation.store(),
+            failedOn(2),
+            (options, rank) -> {
+              ProcessGroup group = ProcessGroup.init(options);
+              assertThat(sum(group, 1)).isEqualTo(3);
+              group.revoke("to change");
+              if (rank == 2) {
+                assertThatThrownBy(group::shrink)
+                    .isInstanceOf(UnsupportedOperationException.class)
+                    .hasMessage("rank 2 cannot continue after group 0: the device has failed");
+                group.close();
+                return 0f;
+              }
+              try (ProcessGroup next = group.shrink()) {
+                return sum(next, rank + 1);
+              }
+            });
+    assertThat(sums).containsExactly(3f, 3f, 0f);
+  }
+
   @Simulated
   void aGroupThatCannotGrowGoesOnAsItWas() throws Exception {
     List<Float> sums =
