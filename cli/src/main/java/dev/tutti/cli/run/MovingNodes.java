@@ -11,7 +11,6 @@ import dev.tutti.cli.run.LaunchRendezvous.Verdict.Kind;
 import dev.tutti.runtime.failure.FailureLog;
 import dev.tutti.runtime.failure.JobVerdict;
 import dev.tutti.runtime.failure.LostProcess;
-import dev.tutti.runtime.failure.RankClaim;
 import dev.tutti.spi.Time;
 import java.time.Duration;
 import java.util.List;
@@ -113,12 +112,9 @@ final class MovingNodes implements LaunchRendezvous {
       if (difference.isPresent()) {
         throw new LaunchException(1, difference.get());
       }
-      long deadline = time.deadline(plan.rendezvousTimeout());
-      Heartbeat pulse = pulse(keys.store());
-      come(pulse, deadline);
-      awaitBegin(pulse, deadline);
-      requireMember();
-      NodeMember member = log.look(roster -> roster.at(plan.nodeRank())).orElseThrow();
+      NodeMember member =
+          new NodeArrival(plan, range, log, pulse(keys.store()), launcher, interval, time, receiver)
+              .arrive(this::notBegun);
       int ranks = log.look(NodeRoster::firstRanks);
       return new RankRange(
           member.firstRank(), ranks, place.masterAddress(), place.masterPort(), member.joins());
@@ -127,53 +123,8 @@ final class MovingNodes implements LaunchRendezvous {
     }
   }
 
-  private Heartbeat pulse(Store store) {
-    return new Heartbeat(store, launcher, silence, time);
-  }
-
-  /** Enters the job, once nobody else has the number of this node. */
-  private void come(Heartbeat pulse, long deadline) {
-    int node = plan.nodeRank();
-    NodeEvent came = new NodeEvent.Came(node, launcher, plan.localSize(), RankClaim.host());
-    boolean said = false;
-    while (true) {
-      beat(pulse);
-      if (log.append(came, roster -> roster.verdict().isEmpty() && roster.at(node).isEmpty())) {
-        log.leaveWill(new NodeEvent.Gone(node, launcher, "its launcher ended"));
-        return;
-      }
-      requireRunning();
-      Optional<NodeMember> other = log.look(roster -> roster.at(node));
-      if (other.isEmpty()) {
-        throw new LaunchException(1, "the job is about to end: a node has done its work");
-      }
-      if (pulse.isAlive(other.get().launcher()) || deadline - time.nanoTime() <= 0) {
-        throw new LaunchException(1, "another launcher has already joined as node " + node);
-      }
-      if (!said) {
-        said = true;
-        messages.accept(
-            "waiting up to %s for the launcher that was node %d before to be given up"
-                .formatted(Notice.inWords(silence), node));
-      }
-      boolean _ = awaitEntry(keys.store(), log.nextKey(), interval);
-    }
-  }
-
-  private void requireRunning() {
-    log.look(NodeRoster::verdict)
-        .ifPresent(
-            verdict -> {
-              String how = verdict.kind() == Kind.SUCCESS ? "all ranks succeeded" : verdict.text();
-              throw new LaunchException(
-                  verdict.kind() == Kind.SUCCESS ? 1 : verdict.code(), "the job has ended: " + how);
-            });
-  }
-
-  private void requireMember() {
-    if (!isMember()) {
-      throw new LaunchException(1, gaveUp());
-    }
+  private NodeEvent gone(String why) {
+    return new NodeEvent.Gone(plan.nodeRank(), launcher, why);
   }
 
   private boolean isMember() {
@@ -185,70 +136,13 @@ final class MovingNodes implements LaunchRendezvous {
         + Notice.inWords(silence);
   }
 
-  private void awaitBegin(Heartbeat pulse, long deadline) {
-    boolean said = false;
-    while (!log.look(NodeRoster::hasBegun)) {
-      requireRunning();
-      requireMember();
-      long left = deadline - time.nanoTime();
-      if (left <= 0) {
-        throw new LaunchException(1, giveUp());
-      }
-      Duration next = said ? interval : Notice.PATIENCE;
-      boolean came =
-          awaitEntry(
-              keys.store(), log.nextKey(), next.toNanos() < left ? next : Duration.ofNanos(left));
-      if (!came && !said) {
-        said = true;
-        messages.accept(
-            "waiting %s (--rdzv-timeout) for %s"
-                .formatted(Notice.atMost(plan.rendezvousTimeout()), missing()));
-      }
-      beat(pulse);
-    }
+  private NodePulse pulse(Store store) {
+    return new NodePulse(store, log, launcher, silence, time);
   }
 
-  private String giveUp() {
-    String text =
-        "waited %s (--rdzv-timeout) for %s"
-            .formatted(Notice.inWords(plan.rendezvousTimeout()), missing());
-    boolean _ = log.append(gone(text), roster -> !roster.hasBegun());
-    return text;
-  }
-
-  private String missing() {
-    return "%d of at least %d nodes (--nnodes) to join"
-        .formatted(range.fewest() - log.look(NodeRoster::nodes).size(), range.fewest());
-  }
-
-  private NodeEvent gone(String why) {
-    return new NodeEvent.Gone(plan.nodeRank(), launcher, why);
-  }
-
-  /** Waits for an entry of the log; returns whether it is there. */
-  private static boolean awaitEntry(Store store, String key, Duration atMost) {
-    try {
-      store.await(List.of(key), atMost);
-      return true;
-    } catch (StoreTimeoutException e) {
-      return false;
-    }
-  }
-
-  /** Shows that this launcher is alive, reads the log, and declares one gone that is silent. */
-  private void beat(Heartbeat pulse) {
-    log.read();
-    Optional<String> silent = pulse.beat(log.look(NodeRoster::launchers));
-    if (silent.isPresent()) {
-      String name = silent.get();
-      Optional<Integer> node = log.look(roster -> roster.nodeOf(name));
-      String why = "its launcher has sent no heartbeat for " + Notice.inWords(silence);
-      node.ifPresent(
-          number -> {
-            NodeEvent gone = new NodeEvent.Gone(number, name, why);
-            boolean _ = log.append(gone, roster -> roster.has(number, name));
-          });
-    }
+  /** Returns what ends the wait of this node for others: that of all if it serves the store. */
+  private NodeEvent notBegun(String text) {
+    return serves ? new NodeEvent.Ended(Verdict.stopped(plan.nodeRank(), text)) : gone(text);
   }
 
   @Override
@@ -306,13 +200,13 @@ final class MovingNodes implements LaunchRendezvous {
 
   /** Watches the nodes until this one ends, and returns how. */
   private Verdict watch(Store handle, int attempt) {
-    Heartbeat pulse = pulse(handle);
+    NodePulse pulse = pulse(handle);
     long answeredAt = time.nanoTime();
     long shortSince = 0;
     try {
       while (true) {
         try {
-          beat(pulse);
+          pulse.beat();
           sayAll();
           answeredAt = time.nanoTime();
           // This thread is not the only one that reads the log.
@@ -323,7 +217,7 @@ final class MovingNodes implements LaunchRendezvous {
           if (ended.isPresent()) {
             return ended.get();
           }
-          boolean _ = awaitEntry(handle, next, interval);
+          boolean _ = pulse.awaitEntry(next, interval);
         } catch (StoreTimeoutException e) {
           if (closed || time.nanoTime() - answeredAt > silence.toNanos()) {
             throw e;
@@ -465,9 +359,10 @@ final class MovingNodes implements LaunchRendezvous {
     closed = true;
     try {
       boolean _ = log.append(gone("it left"), roster -> roster.has(plan.nodeRank(), launcher));
+      NodePulse pulse = pulse(keys.store());
       long deadline = time.deadline(FAREWELL);
       while (serves && !log.look(NodeRoster::nodes).isEmpty() && deadline > time.nanoTime()) {
-        boolean _ = awaitEntry(keys.store(), log.nextKey(), time.left(deadline));
+        boolean _ = pulse.awaitEntry(log.nextKey(), time.left(deadline));
         log.read();
       }
     } catch (StoreException e) {

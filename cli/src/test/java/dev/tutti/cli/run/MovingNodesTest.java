@@ -217,7 +217,7 @@ class MovingNodesTest {
     Until.holds(
         () ->
             third.messages.contains(
-                "waiting up to 1 min for the launcher that was node 1 before to be given up"));
+                "waiting for the launcher that was node 1 before to be given up"));
     pass(SILENCE.multipliedBy(2), zero, third);
     assertThat(third.place.join()).isEqualTo(third.joins(3, 3));
   }
