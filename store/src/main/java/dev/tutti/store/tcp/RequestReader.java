@@ -195,7 +195,7 @@ final class RequestReader {
   /** Sends an alert once all of a hello has come: the rest would reset the closed connection. */
   private boolean refuseTls(ByteBuffer in) throws ProtocolException {
     int end = in.position() + Wire.TLS_HEADER_BYTES;
-    int length = (in.get(end - 2) & 0xff) << 8 | (in.get(end - 1) & 0xff);
+    int length = ((in.get(end - 2) & 0xff) << 8) | (in.get(end - 1) & 0xff);
     if (in.limit() - end < Math.min(length, Wire.TLS_MOST_BYTES)) {
       return false;
     }
