@@ -37,9 +37,9 @@ class CudaGenerationsTest extends GenerationCases {
             2,
             (group, device) -> {
               int self = group.rank();
-              Tensor tensor = device.tensors().copyOf(Tensor.of(1));
-              try (CudaSession session = new CudaSession(device);
-                  Recording graph = session.record(() -> group.allReduce(tensor))) {
+              try (CudaSession session = new CudaSession(device)) {
+                Tensor tensor = device.tensors().copyOf(Tensor.of(1));
+                Recording graph = session.record(() -> group.allReduce(tensor));
                 graph.replay();
                 device.currentStream().await(Until.LONG);
                 assertThat(device.tensors().toHost(tensor).toIntArray()).containsExactly(2);
@@ -65,6 +65,7 @@ class CudaGenerationsTest extends GenerationCases {
                     .hasMessageContaining("That group is closed");
                 next.store().barrier("seen", 2, Duration.ofMinutes(1));
                 machine.fake.fail(0);
+                graph.close();
                 next.close();
               }
             });
