@@ -74,7 +74,7 @@ public final class StoreRendezvousFactory implements LaunchRendezvousFactory {
       Consumer<String> messages) {
     int port = plan.masterPort();
     if (range.store().isPresent()) {
-      Store store = StoreAddress.connect(range.store().get(), CALL_TIMEOUT, settings);
+      Store store = connectElsewhere(range.store().get(), plan, settings, messages);
       return moving(plan, range, store, port, false, store::close);
     }
     if (plan.nodeRank() > 0) {
@@ -130,6 +130,18 @@ public final class StoreRendezvousFactory implements LaunchRendezvousFactory {
                 new HostPort(plan.masterAddress(), plan.masterPort()));
     try (Notice _ = Notice.afterPatience(() -> messages.accept(text))) {
       return connectForCalls(kind, plan, plan.masterPort(), settings);
+    }
+  }
+
+  /** Connects, as soon as there is one, to a store that no node serves, for calls that end soon. */
+  private static Store connectElsewhere(
+      String url, LaunchPlan plan, Settings settings, Consumer<String> messages) {
+    String text =
+        "waiting %s (--rdzv-timeout) for the store at %s"
+            .formatted(Notice.atMost(plan.rendezvousTimeout()), url);
+    try (Notice _ = Notice.afterPatience(() -> messages.accept(text));
+        Store _ = StoreAddress.connect(url, plan.rendezvousTimeout(), settings)) {
+      return StoreAddress.connect(url, CALL_TIMEOUT, settings);
     }
   }
 

@@ -83,11 +83,17 @@ class LostNodesTest {
   }
 
   @ParameterizedTest
-  @ValueSource(strings = {"tcp", "aeron"})
+  @ValueSource(strings = {"tcp", "aeron", "aeron-cluster"})
   void anyNodeMayDieIfNoneServesTheStore(String scheme) throws Exception {
-    String url = scheme + "://127.0.0.1:" + FreePorts.one();
-    CommandProcess store = CommandProcess.start("store", "serve", "--at", url);
-    started.add(store);
+    String at = scheme + "://127.0.0.1:" + FreePorts.consecutive(5);
+    List<String> serve = new ArrayList<>(List.of("store", "serve", "--at", at));
+    String url = at;
+    if (scheme.equals("aeron-cluster")) {
+      serve.addAll(List.of("--member=0", "--data=" + folder.resolve("data")));
+      url = at + "/job";
+    }
+    started.add(CommandProcess.start(serve.toArray(String[]::new)));
+    started.getLast().await(lines -> lines.stream().anyMatch(line -> line.contains(at)));
     String place = "--rdzv-endpoint=" + url;
     CommandProcess zero = startNode(0, place);
     CommandProcess one = startNode(1, place);
