@@ -16,8 +16,10 @@ import dev.tutti.cuda.provider.CudaSession;
 import dev.tutti.spi.DeviceSession.Recording;
 import java.time.Duration;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.parallel.Isolated;
 
 /** Tests that groups on fake devices go on with other members. */
+@Isolated("counts the threads of the process")
 class CudaGenerationsTest extends GenerationCases {
   @Override
   protected CudaRanks ranks() {

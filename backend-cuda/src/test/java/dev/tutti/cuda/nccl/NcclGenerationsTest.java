@@ -5,8 +5,10 @@ import dev.tutti.cuda.GenerationCases;
 import dev.tutti.cuda.driver.FakeNccl;
 import dev.tutti.cuda.provider.NcclBackendProvider;
 import java.util.Optional;
+import org.junit.jupiter.api.parallel.Isolated;
 
 /** Tests that groups on a fake NCCL go on with other members. */
+@Isolated("counts the threads of the process")
 class NcclGenerationsTest extends GenerationCases {
   private final FakeNccl nccl = new FakeNccl(machine.fake);
 

@@ -146,7 +146,7 @@ class ClusterStrangersTest {
       }
       Until.holds(() -> lines.has("refused 1 sessions: it has as many as it allows (640)"));
       assertThatThrownBy(
-              () -> new AeronClusterStore(member, options.withTimeout(Duration.ofSeconds(1))))
+              () -> new AeronClusterStore(member, options.withTimeout(Duration.ofSeconds(5))))
           .isInstanceOf(StoreException.class)
           .hasMessageContaining("it has as many sessions as it allows (640)");
       assertThat(server.isRunning()).isTrue();
