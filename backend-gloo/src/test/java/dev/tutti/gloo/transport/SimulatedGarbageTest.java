@@ -20,9 +20,6 @@ import java.time.Duration;
 import java.util.Map;
 import java.util.concurrent.FutureTask;
 import org.junit.jupiter.api.parallel.Isolated;
-import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.EnumSource;
-import org.junit.jupiter.api.parallel.Isolated;
 
 /**
  * Runs a group of two ranks on a simulated network, in which the other rank sends invalid messages.
