@@ -22,7 +22,7 @@ final class Scaling implements AutoCloseable {
    * is under way; the key "scale/watched" is N. Either the launcher takes the request, or who wrote
    * it takes it back, both by compare-and-set. Then the launcher writes the answer, sets the next N,
    * and deletes the request. So each request has a key of its own that nobody else deletes, but who
-   * writes one must check that N was not over by then.
+   * writes one must check that N was not over by then: N advances only after the answer is written.
    */
   private static final String WATCHED = "scale/watched";
   private static final String WANTED = "scale/wanted/";
@@ -153,17 +153,23 @@ final class Scaling implements AutoCloseable {
       String number = keys.getString(WATCHED);
       String key = WANTED + number;
       byte[] there = keys.compareSet(key, null, bytes).value();
-      if (there != null && !Arrays.equals(there, bytes)) {
+      if (there != null && !isOwn(there, own)) {
         throw new LaunchException(
             1,
             "another tutti scale, to %s ranks, is under way; nothing was changed for this one"
                 .formatted(new String(there, UTF_8).split(" ", 3)[1]));
       }
-      if (keys.getString(WATCHED).equals(number)) {
+      String id = own.split(" ", 2)[0];
+      if (keys.getString(WATCHED).equals(number) || keys.check(List.of(DONE + id))) {
         return key;
       }
-      // The request of that number is over, and the launcher deletes it, or did so.
+      // That number was over before, and nobody reads what was written for it.
       boolean _ = keys.deleteKey(key);
     }
+  }
+
+  private static boolean isOwn(byte[] there, String own) {
+    String text = new String(there, UTF_8);
+    return text.equals(own) || text.equals(own + TAKEN);
   }
 }

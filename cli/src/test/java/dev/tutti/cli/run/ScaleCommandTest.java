@@ -13,12 +13,14 @@ import dev.tutti.store.HashStore;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.extension.RegisterExtension;
@@ -124,6 +126,33 @@ class ScaleCommandTest {
       Until.holds(() -> !store.check("tutti-run/scale/wanted/1"));
       assertThat(Scaling.request(store, 7, LONG)).isEqualTo("done");
       assertThat(requested).containsExactly(7);
+    }
+  }
+
+  @Test
+  void aRequestThatIsServedAtOnceIsCarriedOutOnce() {
+    Store store = new HashStore();
+    List<Integer> requested = new CopyOnWriteArrayList<>();
+    Scaling.Listener listener =
+        (ranks, answer) -> {
+          requested.add(ranks);
+          answer.complete("done");
+        };
+    AtomicBoolean isWritten = new AtomicBoolean();
+    Store slow =
+        PlayedStore.of(
+            store,
+            (method, arguments, _) -> {
+              if (method.equals("compareSet")) {
+                isWritten.set(true);
+              } else if (isWritten.get() && Arrays.toString(arguments).contains("scale/watched")) {
+                Until.holds(() -> !store.check("tutti-run/scale/wanted/1"));
+              }
+            });
+    try (Scaling _ = Scaling.watch(store.duplicate(), listener)) {
+      assertThat(Scaling.request(slow, 7, LONG)).isEqualTo("done");
+      assertThat(requested).containsExactly(7);
+      assertThat(store.listKeys()).containsExactly("tutti-run/scale/watched");
     }
   }
 
