@@ -106,6 +106,7 @@ final class BenchLaunch {
         Duration.ofSeconds(30),
         jvm.environment(),
         Optional.empty(),
-        false);
+        false,
+        Optional.empty());
   }
 }

@@ -51,46 +51,6 @@ public record LaunchPlan(
 
   private static final Pattern NAME = Pattern.compile("[^/\\\\\\p{Cntrl}]{1,128}");
 
-  /** Creates a plan for a number of nodes that stays. */
-  public LaunchPlan(
-      List<String> command,
-      int localSize,
-      int nodes,
-      int nodeRank,
-      String masterAddress,
-      int masterPort,
-      int maxRestarts,
-      String runId,
-      String role,
-      Optional<Path> logDirectory,
-      int tailLines,
-      Duration linger,
-      Duration grace,
-      Duration rendezvousTimeout,
-      Map<String, String> environment,
-      Optional<AotCache> aotCache,
-      boolean isElastic) {
-    this(
-        command,
-        localSize,
-        nodes,
-        nodeRank,
-        masterAddress,
-        masterPort,
-        maxRestarts,
-        runId,
-        role,
-        logDirectory,
-        tailLines,
-        linger,
-        grace,
-        rendezvousTimeout,
-        environment,
-        aotCache,
-        isElastic,
-        Optional.empty());
-  }
-
   /** Validates the numbers, and copies the list and the map. */
   public LaunchPlan {
     command = List.copyOf(command);

@@ -29,7 +29,8 @@ class RankEnvironmentTest {
         Duration.ofSeconds(1),
         environment,
         Optional.empty(),
-        false);
+        false,
+        Optional.empty());
   }
 
   @Test

@@ -50,7 +50,8 @@ class StoreRendezvousFactoryTest {
         LIMIT,
         environment,
         Optional.empty(),
-        false);
+        false,
+        Optional.empty());
   }
 
   @Test

@@ -63,7 +63,8 @@ class StoreRendezvousTest {
         Duration.ofMinutes(5),
         base.environment(),
         Optional.empty(),
-        false);
+        false,
+        Optional.empty());
   }
 
   private void clear() {
@@ -489,7 +490,8 @@ class StoreRendezvousTest {
             Duration.ofMillis(120),
             plan.environment(),
             Optional.empty(),
-            plan.isElastic());
+            plan.isElastic(),
+            Optional.empty());
     shared.set("tutti-run/node/2", "1");
     StoreRendezvous rendezvous = rendezvous(hasty, shared.duplicate());
     assertThatThrownBy(() -> rendezvous.join(messages::add))

@@ -111,7 +111,8 @@ final class TestPlans {
         plan.rendezvousTimeout(),
         plan.environment(),
         cache,
-        isElastic);
+        isElastic,
+        Optional.empty());
   }
 
   static LaunchPlan of(int ranks, int maxRestarts, Optional<Path> logs, String... command) {
@@ -136,7 +137,8 @@ final class TestPlans {
         Duration.ofMinutes(1),
         environment,
         Optional.empty(),
-        false);
+        false,
+        Optional.empty());
   }
 
   /** Returns the process ids that carry a launch's run id in their environment. */
