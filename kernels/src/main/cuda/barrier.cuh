@@ -28,9 +28,10 @@ __device__ __forceinline__ bool laneBarrier(
 
 extern "C" __global__ void __launch_bounds__(32)
     tutti_barrier(const __grid_constant__ tutti::Channel channel, unsigned long long timeout_ns) {
-  tutti::LaneState* state = channel.state + blockIdx.x;
+  const unsigned lane = tutti::laneOf(channel);
+  tutti::LaneState* state = channel.state + lane;
   const unsigned count = state->barriers + 1;
-  if (tutti::laneBarrier(channel, blockIdx.x, count, timeout_ns) && threadIdx.x == 0) {
+  if (tutti::laneBarrier(channel, lane, count, timeout_ns) && threadIdx.x == 0) {
     state->barriers = count;
   }
 }

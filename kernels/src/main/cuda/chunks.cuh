@@ -15,8 +15,8 @@ static_assert(kTakeLag < kChunkSlots && kReduceLag < kTakeLag, "slots would be o
 
 // Sums of real numbers are what is tuned; the others share the code for any number of ranks.
 // kMost: the most ranks, 4 or 8; kUnroll: vectors of each of them that a thread has in flight.
-// kUnequal: a reduce-scatter of parts of unequal size.
-template <class T, bool kAdds, bool kUnequal, u32 kMost, u32 kUnroll>
+// kUnequal: a reduce-scatter of parts of unequal size. kSome: a launch may have some of the lanes.
+template <class T, bool kAdds, bool kUnequal, u32 kMost, u32 kUnroll, bool kSome>
 struct ChunkReduction {
   using F = Fold<T, kAdds, 4>;
   using R = Range<F::kSize>;
@@ -37,10 +37,10 @@ struct ChunkReduction {
                                             char** targets)
       : channel(channel),
         call(call),
-        lane(blockIdx.x),
+        lane(kSome ? laneOf(channel) : blockIdx.x),
         rank(channel.rank),
         ranks(channel.ranks),
-        base(channel.state[blockIdx.x].chunks),
+        base(channel.state[lane].chunks),
         step(16 * blockDim.x),
         targets(targets),
         patience(channel.control, call.timeoutNs) {}
@@ -49,8 +49,10 @@ struct ChunkReduction {
   __device__ __forceinline__ bool gets(u32 r) const { return !kUnequal && (call.targets >> r & 1); }
   __device__ __forceinline__ u32 next(u32 peer) const { return peer + 1 == ranks ? 0 : peer + 1; }
 
+  __device__ __forceinline__ u32 lanes() const { return kSome ? lanesOf(channel) : gridDim.x; }
+
   // Where chunk i of this lane begins within every part.
-  __device__ __forceinline__ u64 within(u64 i) const { return (i * gridDim.x + lane) * call.chunk; }
+  __device__ __forceinline__ u64 within(u64 i) const { return (i * lanes() + lane) * call.chunk; }
 
   // Chunk i of this lane within part r; shorter or empty at the end.
   __device__ __forceinline__ R chunkOf(const char* memory, u32 r, u64 i, bool partAlone) const {
@@ -430,7 +432,7 @@ struct ChunkReduction {
 
   __device__ __forceinline__ void run() {
     const u64 chunks = (call.partBytes + call.chunk - 1) / call.chunk;
-    const u64 count = chunks > lane ? (chunks - lane + gridDim.x - 1) / gridDim.x : 0;
+    const u64 count = chunks > lane ? (chunks - lane + lanes() - 1) / lanes() : 0;
 #pragma unroll 1
     for (u64 i = 0; i < count + kTakeLag; i++) {
       if (i < count) {
@@ -450,16 +452,17 @@ struct ChunkReduction {
   }
 };
 
-template <class T, bool kAdds, bool kUnequal>
+// What is tuned has all lanes, and a kernel of its own for some of them, which costs the other one no registers.
+template <class T, bool kAdds, bool kUnequal, bool kSome>
 __device__ __forceinline__ void reduceByChunks(const Channel& channel, const ReduceCall& call) {
   __shared__ char* targets[kMaxRanks];
   if constexpr (kAdds && !Element<T>::kInteger) {
     if (channel.ranks <= 4) {
-      ChunkReduction<T, kAdds, kUnequal, 4, 2>(channel, call, targets).run();
+      ChunkReduction<T, kAdds, kUnequal, 4, 2, kSome>(channel, call, targets).run();
       return;
     }
   }
-  ChunkReduction<T, kAdds, kUnequal, 8, 1>(channel, call, targets).run();
+  ChunkReduction<T, kAdds, kUnequal, 8, 1, kSome>(channel, call, targets).run();
 }
 
 }  // namespace tutti

@@ -66,10 +66,10 @@ struct Exchange {
       : channel(channel),
         call(call),
         sides(sides),
-        lane(blockIdx.x),
+        lane(laneOf(channel)),
         rank(channel.rank),
         ranks(channel.ranks),
-        state(channel.state + blockIdx.x),
+        state(channel.state + lane),
         patience(channel.control, call.timeoutNs) {}
 
   __device__ __forceinline__ const u32* ownFlag(u32 kind, u32 peer) const {
@@ -319,7 +319,7 @@ struct Exchange {
   __device__ __forceinline__ void copyOwn() const {
     const R from(call.src[rank], call.sendBytes[rank]);
     const R to(call.dst[rank], call.sendBytes[rank]);
-    const u64 share = (from.bytes / gridDim.x + 16) / 16 * 16;
+    const u64 share = (from.bytes / lanesOf(channel) + 16) / 16 * 16;
 #pragma unroll 1
     for (u64 offset = lane * share; offset < from.bytes && offset < (lane + 1) * share;) {
       const u64 end = (lane + 1) * share < from.bytes ? (lane + 1) * share : from.bytes;

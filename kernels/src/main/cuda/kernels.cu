@@ -23,15 +23,23 @@
 #define TUTTI_UNEQUAL_TWO_SHOT(label, type) \
   TUTTI_REDUCE(unequal_two_shot, label, sum, (tutti::reduceTwoShot<type, true, true>(channel, call)))
 
+// The sums that are tuned, and that of bytes, which broadcasts.
+#define TUTTI_CHUNKS(label, type) \
+  TUTTI_REDUCE(chunks, label, sum, (tutti::reduceByChunks<type, true, false, false>(channel, call))) \
+  TUTTI_REDUCE(some_chunks, label, sum, (tutti::reduceByChunks<type, true, false, true>(channel, call)))
+
+#define TUTTI_OTHER_CHUNKS(label, type, ops, adds) \
+  TUTTI_REDUCE(chunks, label, ops, (tutti::reduceByChunks<type, adds, false, true>(channel, call)))
+
 #define TUTTI_REDUCE_OPS(label, type, ops, adds)                                         \
   TUTTI_REDUCE(one_shot, label, ops, (tutti::reduceOneShot<type, adds>(channel, call))) \
   TUTTI_REDUCE(two_shot, label, ops, (tutti::reduceTwoShot<type, adds, false>(channel, call))) \
-  TUTTI_REDUCE(chunks, label, ops, (tutti::reduceByChunks<type, adds, false>(channel, call))) \
-  TUTTI_REDUCE(unequal_chunks, label, ops, (tutti::reduceByChunks<type, adds, true>(channel, call)))
+  TUTTI_REDUCE(unequal_chunks, label, ops, (tutti::reduceByChunks<type, adds, true, true>(channel, call)))
 
 #define TUTTI_REDUCE_TYPE(label, type)     \
   TUTTI_REDUCE_OPS(label, type, sum, true) \
-  TUTTI_REDUCE_OPS(label, type, other, false)
+  TUTTI_REDUCE_OPS(label, type, other, false) \
+  TUTTI_OTHER_CHUNKS(label, type, other, false)
 
 TUTTI_REDUCE_TYPE(f32, float)
 TUTTI_REDUCE_TYPE(f64, double)
@@ -41,6 +49,15 @@ TUTTI_REDUCE_TYPE(i8, signed char)
 TUTTI_REDUCE_TYPE(u8, unsigned char)
 TUTTI_REDUCE_TYPE(i32, int)
 TUTTI_REDUCE_TYPE(i64, long long)
+
+TUTTI_CHUNKS(f32, float)
+TUTTI_CHUNKS(f64, double)
+TUTTI_CHUNKS(f16, tutti::Half)
+TUTTI_CHUNKS(bf16, tutti::BFloat16)
+TUTTI_CHUNKS(u8, unsigned char)
+TUTTI_OTHER_CHUNKS(i8, signed char, sum, true)
+TUTTI_OTHER_CHUNKS(i32, int, sum, true)
+TUTTI_OTHER_CHUNKS(i64, long long, sum, true)
 
 TUTTI_UNEQUAL_TWO_SHOT(f32, float)
 TUTTI_UNEQUAL_TWO_SHOT(f64, double)

@@ -36,13 +36,13 @@ struct PacketReduction {
   __device__ __forceinline__ PacketReduction(const Channel& channel, const ReduceCall& call)
       : channel(channel),
         call(call),
-        lane(blockIdx.x),
+        lane(laneOf(channel)),
         rank(channel.rank),
         ranks(channel.ranks),
-        first(blockIdx.x * blockDim.x + threadIdx.x),
-        stride(gridDim.x * blockDim.x),
-        sequence(kFull ? channel.state[blockIdx.x].fullPackets
-                       : u32(channel.state[blockIdx.x].packets) + 1),
+        first(lane * blockDim.x + threadIdx.x),
+        stride(lanesOf(channel) * blockDim.x),
+        sequence(kFull ? channel.state[lane].fullPackets
+                       : u32(channel.state[lane].packets) + 1),
         slotBytes(kPacketBytes * (kFull ? channel.fullSlots : channel.packetSlots)),
         patience(channel.control, call.timeoutNs) {}
 

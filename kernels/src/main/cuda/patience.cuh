@@ -7,6 +7,13 @@
 
 namespace tutti {
 
+// The lane of this block, and how many lanes all launches of the call have.
+__device__ __forceinline__ u32 laneOf(const Channel& channel) { return channel.firstLane + blockIdx.x; }
+
+__device__ __forceinline__ u32 lanesOf(const Channel& channel) {
+  return channel.callLanes == 0 ? gridDim.x : channel.callLanes;
+}
+
 constexpr u32 kPollsOfTurn = 1024;
 constexpr u32 kWarpsOfTurn = 32;
 

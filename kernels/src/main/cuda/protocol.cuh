@@ -64,7 +64,7 @@ struct LaneState {
 };
 static_assert(sizeof(LaneState) == 256, "the layout is known to the host");
 
-// One rank's view of a channel. Block b of every kernel works on lane b alone, on all ranks.
+// One rank's view of a channel. A block of a kernel works on one lane alone, the same on all ranks.
 struct Channel {
   u32 rank;
   u32 ranks;
@@ -75,8 +75,10 @@ struct Channel {
   u32* control;     // host memory: [0] abort, [1] status
   LaneState* state;
   char* areas[kMaxRanks];
+  u32 firstLane;  // the lane of block 0
+  u32 callLanes;  // lanes of the whole call, or 0: as many as there are blocks
 };
-static_assert(sizeof(Channel) == 104, "the layout is known to the host");
+static_assert(sizeof(Channel) == 112, "the layout is known to the host");
 
 struct ReduceCall {
   const char* in;

@@ -721,6 +721,11 @@ int main(int argc, char** argv) {
     unequals(world);
     broadcasts(world);
     exchanges(world);
+    world.someLanes = true;
+    reductions(world);
+    unequals(world);
+    broadcasts(world);
+    exchanges(world);
   }
   wraps(image, ranks, devices);
   emptyWords(image, ranks, devices);

@@ -9,8 +9,9 @@ import java.lang.foreign.ValueLayout;
  * <p>A channel is the memory that the ranks of one host share for one stream of one group: an area
  * per rank that all ranks can address, counters in each rank's own memory, and two words of pinned
  * host memory. Everything is initially zero. Block b of every kernel works only on lane b, so a
- * channel needs no lock, and two channels never wait for each other. {@code protocol.cuh} contains
- * the same numbers.
+ * channel needs no lock, and two channels never wait for each other. A call may be launched in
+ * several kernels, each of which has some of its lanes. {@code protocol.cuh} contains the same
+ * numbers.
  *
  * @param ranks the number of ranks, from 2 to {@link #MAX_RANKS}
  * @param lanes the maximum number of blocks of a launch, an even number
@@ -24,7 +25,7 @@ public record ChannelLayout(int ranks, int lanes, int packetSlots, int chunkByte
   public static final int MAX_RANKS = 8;
 
   /** The size in bytes of the structure that {@link #writeChannel} writes. */
-  public static final int CHANNEL_BYTES = 40 + 8 * MAX_RANKS;
+  public static final int CHANNEL_BYTES = 48 + 8 * MAX_RANKS;
 
   /** The number of data bytes in a packet of an exchange; its other half is a sequence number. */
   public static final int MESSAGE_PAYLOAD = 8;
@@ -38,7 +39,11 @@ public record ChannelLayout(int ranks, int lanes, int packetSlots, int chunkByte
    */
   public static final int FULL_PAYLOAD = 16;
 
-  private static final int LEFT_MULTIPROCESSORS = 4;
+  /**
+   * The number of multiprocessors that no kernel with a number of blocks from {@link #lanes} has.
+   */
+  public static final int LEFT_MULTIPROCESSORS = 4;
+
   private static final int PACKET_BYTES = 16;
   private static final int CHUNK_SLOTS = 4;
   private static final int FLAG_KINDS = 6;
@@ -51,6 +56,7 @@ public record ChannelLayout(int ranks, int lanes, int packetSlots, int chunkByte
   private static final int STATE_OFFSET = 32;
   private static final int CONTROL_OFFSET = 24;
   private static final int AREAS_OFFSET = 40;
+  private static final int LANES_OFFSET = AREAS_OFFSET + 8 * MAX_RANKS;
 
   /**
    * Checks the arguments.
@@ -106,6 +112,18 @@ public record ChannelLayout(int ranks, int lanes, int packetSlots, int chunkByte
   public static int fullSlots(int ranks) {
     int packets = (8 << 20) / 128 / FULL_PAYLOAD / ranks;
     return (packets + Launch.MAX_THREADS - 1) / Launch.MAX_THREADS * Launch.MAX_THREADS;
+  }
+
+  /**
+   * Writes which lanes the next kernel has, into a rank's view of a channel.
+   *
+   * @param channel the view, {@link #CHANNEL_BYTES} bytes
+   * @param first the lane of its first block
+   * @param all the number of lanes of the whole call; 0 if the kernel has all of them
+   */
+  public static void writeLanes(MemorySegment channel, int first, int all) {
+    channel.set(ValueLayout.JAVA_INT, LANES_OFFSET, first);
+    channel.set(ValueLayout.JAVA_INT, LANES_OFFSET + 4L, all);
   }
 
   private static void require(boolean holds, String message, int value) {

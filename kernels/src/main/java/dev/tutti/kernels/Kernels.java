@@ -4,6 +4,7 @@ import dev.tutti.DType;
 import dev.tutti.ReduceOp;
 import java.util.ArrayList;
 import java.util.EnumMap;
+import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.function.Function;
@@ -80,6 +81,7 @@ public final class Kernels {
 
   private static final Map<DType, Kernel> UNEQUAL_TWO_SHOT = ofReals(Kernels::unequalTwoShot);
   private static final Map<DType, Kernel> ADD_PARTS = ofReals(Kernels::addParts);
+  private static final Map<Kernel, Kernel> SOME_LANES = someLanes();
 
   private record ReduceKernels(Family sums, Family others) {}
 
@@ -148,6 +150,27 @@ public final class Kernels {
         List.of(new Parameter("call", ParameterType.REDUCE_CALL)),
         LaunchRules.ADD_THREADS,
         LaunchRules::addParts);
+  }
+
+  private static Map<Kernel, Kernel> someLanes() {
+    Map<Kernel, Kernel> some = new IdentityHashMap<>();
+    List<DType> tuned =
+        List.of(DType.FLOAT32, DType.FLOAT64, DType.FLOAT16, DType.BFLOAT16, DType.UINT8);
+    for (DType dtype : tuned) {
+      Kernel all = of(dtype).sums().chunks();
+      String name = all.name().replace("_chunks_", "_some_chunks_");
+      some.put(all, new Kernel(name, all.parameters(), all.maxThreads(), all.rule()));
+    }
+    return some;
+  }
+
+  /**
+   * Returns the kernel for a launch that has only some of the lanes of its call.
+   *
+   * @param kernel the kernel that has all of them
+   */
+  public static Kernel someLanes(Kernel kernel) {
+    return SOME_LANES.getOrDefault(kernel, kernel);
   }
 
   private static Family family(String suffix, int payload) {
@@ -312,6 +335,7 @@ public final class Kernels {
     }
     all.addAll(UNEQUAL_TWO_SHOT.values());
     all.addAll(ADD_PARTS.values());
+    all.addAll(SOME_LANES.values());
     return List.copyOf(all);
   }
 

@@ -42,6 +42,15 @@ public record Launch(int grid, int block) {
   }
 
   /**
+   * Returns this launch with another number of blocks, without allocating if {@link #of} does not.
+   *
+   * @param blocks the number of blocks
+   */
+  public Launch withGrid(int blocks) {
+    return of(blocks, block);
+  }
+
+  /**
    * Creates a launch.
    *
    * @throws IllegalArgumentException if a number is not positive

@@ -71,7 +71,9 @@ class KernelImageTest {
     try (Stream<String> lines = Files.lines(SOURCES.resolve("kernels.cu"))) {
       Files.write(
           folder.resolve("kernels.cu"),
-          lines.filter(line -> !line.matches("TUTTI_REDUCE_TYPE\\((?!bf16|i64).*")).toList());
+          lines
+              .filter(line -> !line.matches("TUTTI_(REDUCE_TYPE|(OTHER_)?CHUNKS)\\((?!bf16|i64).*"))
+              .toList());
     }
     Path ptx = folder.resolve("kernels.ptx");
     Path log = folder.resolve("log");
@@ -101,6 +103,7 @@ class KernelImageTest {
             .text();
     Map<String, String> compiled = Fatbin.ptxBodies(Files.readString(ptx));
     int ofCopies = 4;
+    int ofSomeLanes = 1;
     assertThat(compiled.keySet())
         .hasSize(
             7
@@ -109,7 +112,8 @@ class KernelImageTest {
                 + CoalesceKernels.all().size()
                 + 2 * 8
                 + 4
-                + ofCopies);
+                + ofCopies
+                + ofSomeLanes);
     assertThat(Fatbin.ptxBodies(carried))
         .as("code of the sources is code of the image; else run kernels/remake")
         .containsAllEntriesOf(compiled);

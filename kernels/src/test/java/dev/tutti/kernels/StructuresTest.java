@@ -44,7 +44,9 @@ class StructuresTest {
         .writeChannel(memory, 1, 100, 200, new long[] {300, 400});
     assertThat(memory.toArray(ValueLayout.JAVA_INT))
         .startsWith(1, 2, 4, 512, 4096, 1024, 100, 0, 200, 0, 300, 0, 400, 0, 0, 0)
-        .hasSize(26);
+        .hasSize(28);
+    ChannelLayout.writeLanes(memory, 2, 4);
+    assertThat(memory.toArray(ValueLayout.JAVA_INT)).startsWith(1, 2, 4).endsWith(0, 2, 4);
   }
 
   @Test
