@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.tutti.DType;
 import dev.tutti.ReduceOp;
 import dev.tutti.cpu.HostReducer;
+import dev.tutti.cuda.driver.FakeBlocks;
 import dev.tutti.cuda.driver.FakeCudaDriver;
 import dev.tutti.cuda.driver.FakeStructKernel;
 import dev.tutti.kernels.ChannelLayout;
@@ -64,6 +65,8 @@ final class FakeCollectives {
 
   @SuppressWarnings("ArrayRecordComponent") // never compared
   private record Message(String call, byte[] data) {}
+
+  private final Map<String, AtomicLong> begun = new ConcurrentHashMap<>();
 
   /** Counts the parts that ranks wrote to other ranks' memory instead of to slots. */
   final AtomicLong directParts = new AtomicLong();
@@ -206,6 +209,77 @@ final class FakeCollectives {
     }
   }
 
+  /** The lanes that a kernel has of those of its call. */
+  private record Lanes(String name, int block, int first, int count, int all) {
+    static Lanes of(String launch, View view) {
+      String[] parts = launch.split("[ x]");
+      int count = Integer.parseInt(parts[parts.length - 2]);
+      int first = view.channel.get(ValueLayout.JAVA_INT, 104);
+      int all = view.channel.get(ValueLayout.JAVA_INT, 108);
+      int block = Integer.parseInt(parts[parts.length - 1]);
+      return new Lanes(parts[0], block, first, count, all == 0 ? count : all);
+    }
+
+    boolean areLast() {
+      return first + count == all;
+    }
+
+    /** Returns the launch of the whole call. */
+    String call() {
+      return name.replace("_some_", "_") + " " + all + "x" + block;
+    }
+  }
+
+  /**
+   * Begins each block of a kernel once there is room on the device, in order, and ends it once the
+   * blocks of that lane have begun on all ranks; returns whether that was before the deadline.
+   */
+  private boolean pass(View view, Lanes lanes, Patience patience) throws InterruptedException {
+    FakeBlocks blocks = fake.blocks();
+    if (!blocks.isLimited()) {
+      return true;
+    }
+    int device = fake.memory().device(view.channel.get(ValueLayout.JAVA_LONG, 40 + 8L * view.rank));
+    long earlier = begun(view, view.rank, view.rank).get();
+    int first = 0;
+    int next = 0;
+    while (first < lanes.count) {
+      boolean hasMoved = false;
+      while (next < lanes.count && blocks.begin(device)) {
+        for (int r = 0; r < view.ranks; r++) {
+          begun(view, r, view.rank).incrementAndGet();
+        }
+        next++;
+        hasMoved = true;
+      }
+      int slowest = slowest(view);
+      long all = begun(view, view.rank, slowest).get() - earlier;
+      if (first < next && all > first) {
+        blocks.end(device, 1);
+        first++;
+      } else if (!hasMoved && patience.isOver(slowest)) {
+        blocks.end(device, next - first);
+        return false;
+      }
+    }
+    return true;
+  }
+
+  private int slowest(View view) {
+    int slowest = 0;
+    for (int r = 1; r < view.ranks; r++) {
+      if (begun(view, view.rank, r).get() < begun(view, view.rank, slowest).get()) {
+        slowest = r;
+      }
+    }
+    return slowest;
+  }
+
+  /** Returns how many blocks of a channel have begun on a rank, as another one knows. */
+  private AtomicLong begun(View view, int receiver, int sender) {
+    return begun.computeIfAbsent(view.queue(receiver, sender), _ -> new AtomicLong());
+  }
+
   /** Returns a channel. Its kernels run one after another, as if each wrote this rank's area. */
   private View view(MemorySegment channel) {
     View view = new View(channel);
@@ -237,6 +311,9 @@ final class FakeCollectives {
   private void barrier(String launch, MemorySegment[] arguments) throws InterruptedException {
     View view = view(arguments[0]);
     Patience patience = new Patience(view.control, arguments[1].get(ValueLayout.JAVA_LONG, 0));
+    if (!pass(view, Lanes.of(launch, view), patience)) {
+      return;
+    }
     for (int r = 0; r < view.ranks; r++) {
       send(view, r, launch, new byte[0]);
     }
@@ -249,6 +326,9 @@ final class FakeCollectives {
 
   private void exchange(String launch, MemorySegment[] arguments) throws InterruptedException {
     View view = view(arguments[0]);
+    if (!Lanes.of(launch, view).areLast()) {
+      return;
+    }
     MemorySegment call = arguments[1];
     Patience patience = new Patience(view.control, call.get(ValueLayout.JAVA_LONG, 4 * 64 + 8));
     for (int r = 0; r < view.ranks; r++) {
@@ -281,10 +361,14 @@ final class FakeCollectives {
     int sources = call.get(ValueLayout.JAVA_INT, 52);
     int targets = call.get(ValueLayout.JAVA_INT, 56);
     Patience patience = new Patience(view.control, call.get(ValueLayout.JAVA_LONG, 40));
+    Lanes lanes = Lanes.of(launch, view);
+    if (!pass(view, lanes, patience) || !lanes.areLast()) {
+      return;
+    }
     String what =
         String.join(
             " ",
-            launch,
+            lanes.call(),
             String.valueOf(bytes),
             String.valueOf(part),
             String.valueOf(op),

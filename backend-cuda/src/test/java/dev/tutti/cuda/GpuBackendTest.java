@@ -41,6 +41,27 @@ class GpuBackendTest {
   }
 
   @Test
+  void operationsInPartsHaveTheSameResults() throws Exception {
+    new CudaRanks(cuda)
+        .with("TUTTI_X_CUDA_LANES", "32")
+        .with("TUTTI_X_CUDA_CHUNK_BYTES", "32K")
+        .run(
+            Math.max(2, Math.min(8, cuda.deviceCount())),
+            (group, device) ->
+                ManyGroups.withOneBlock(
+                    device, () -> new OperationChecks(group, device).all(1, 1000, 300_001)));
+  }
+
+  @Test
+  void groupsInAnyOrderGoOn() throws Exception {
+    CudaRanks all =
+        new CudaRanks(cuda)
+            .with("TUTTI_X_CUDA_LANES", "128")
+            .with("TUTTI_X_CUDA_CHUNK_BYTES", "32K");
+    ManyGroups.inCyclicOrder(all, Math.max(3, Math.min(8, cuda.deviceCount())), 4_000_000, 100);
+  }
+
+  @Test
   void symmetricMemoryOfThreads() throws Exception {
     Duration limit = Duration.ofSeconds(20);
     new CudaRanks(cuda)

@@ -25,6 +25,7 @@ public final class DeviceParts {
   private final DeviceKernels kernels;
   private final StreamReserve reserve;
   private final StaleGraphs staleGraphs = new StaleGraphs();
+  private final Multiprocessors multiprocessors;
   private final AtomicBoolean isCommunicating = new AtomicBoolean();
   private @Nullable Owner owner;
 
@@ -59,6 +60,7 @@ public final class DeviceParts {
     this.sharable = DeviceAllocator.ofPlainSegments(context, mayWait);
     this.pinned = new PinnedAllocator(context, events, mayWait);
     this.kernels = new DeviceKernels(context, image);
+    this.multiprocessors = new Multiprocessors(context, events);
   }
 
   /** Gives the parts their device, once. */
@@ -108,6 +110,11 @@ public final class DeviceParts {
   /** Returns the module's kernels on the device. */
   public DeviceKernels kernels() {
     return kernels;
+  }
+
+  /** Returns the ledger of blocks that wait for other ranks. */
+  public Multiprocessors multiprocessors() {
+    return multiprocessors;
   }
 
   /** Returns the reserve of streams that have one user each. */

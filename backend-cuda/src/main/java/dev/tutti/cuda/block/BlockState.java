@@ -60,6 +60,7 @@ public final class BlockState implements Runnable {
     if (ended.compareAndSet(false, true)) {
       end();
       Parts.of(device).openBlocks().remove(this);
+      Parts.of(device).multiprocessors().leave();
     }
   }
 
@@ -78,6 +79,7 @@ public final class BlockState implements Runnable {
     if (ended.compareAndSet(false, true)) {
       release();
       Parts.of(device).openBlocks().remove(this);
+      Parts.of(device).multiprocessors().leave();
     }
   }
 

@@ -47,6 +47,7 @@ public final class CudaStreamBlock implements StreamBlock {
     LaunchParameters parameters = new LaunchParameters(2);
     BlockState state = new BlockState(device);
     Parts.of(device).openBlocks().add(state);
+    Parts.of(device).multiprocessors().enter();
     CudaStreamBlock block = new CudaStreamBlock(state);
     parameters.set(0, state.address());
     parameters.set(1, millis);

@@ -198,10 +198,12 @@ public final class CollectiveLauncher {
     if (Parts.of(device).context().driver().streams().isCapturing(stream.handle())) {
       replays.recorded();
       symmetric.recorded();
+      channel.captured(stream);
       return;
     }
     ChannelEvent event = events.take(op);
     Parts.of(event.event()).recordIn(stream.handle());
+    channel.launched(stream, event.event());
     lastEvent = event.event();
     lastStream = stream;
     op.enqueued(event);
@@ -341,7 +343,7 @@ public final class CollectiveLauncher {
         .op(reduceOp)
         .timeoutNanos(nanosLeft(op))
         .chunk(AllReduceLimits.chunkBytes(bytes, launch, channel.layout));
-    channel.launchReduce(kernel, launch, stream.handle());
+    channel.launchReduce(kernel, launch, stream);
     end(op);
   }
 
@@ -434,7 +436,7 @@ public final class CollectiveLauncher {
    */
   void launchExchange(Operation op, long mostBytes) {
     Kernel kernel = Kernels.exchange();
-    channel.launchExchange(kernel, kernel.launch(mostBytes, channel.layout), stream.handle());
+    channel.launchExchange(kernel, kernel.launch(mostBytes, channel.layout), stream);
     end(op);
   }
 
@@ -442,7 +444,7 @@ public final class CollectiveLauncher {
     begin(op);
     op.took("cuda/barrier");
     Kernel kernel = Kernels.barrier();
-    channel.launchBarrier(kernel, kernel.launch(0, channel.layout), nanosLeft(op), stream.handle());
+    channel.launchBarrier(kernel, kernel.launch(0, channel.layout), nanosLeft(op), stream);
     end(op);
   }
 }

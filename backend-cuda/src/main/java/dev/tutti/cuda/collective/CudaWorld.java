@@ -6,6 +6,7 @@ import dev.tutti.cuda.access.Parts;
 import dev.tutti.cuda.access.StaleGraphs;
 import dev.tutti.cuda.settings.CudaSettings;
 import dev.tutti.cuda.share.IpcChannel;
+import dev.tutti.cuda.share.PeerInfo;
 import dev.tutti.cuda.share.PeerMemory;
 import dev.tutti.cuda.share.PeerWorld;
 import dev.tutti.spi.BackendContext;
@@ -81,6 +82,11 @@ public final class CudaWorld implements AutoCloseable {
           new KernelChannel(
               device, kernels, plan.wide(), rank, areas, plan.stateOfAll(areas[rank]));
       channels.add(all);
+      // All ranks create groups in one order, but need not launch in it.
+      all.enter();
+      Parts.of(device)
+          .multiprocessors()
+          .shareAmong(PeerInfo.processesOnDevice(peers.ranks(), rank));
       int neighbor = onSameDevice(peers);
       if (neighbor > rank) {
         LOG.log(

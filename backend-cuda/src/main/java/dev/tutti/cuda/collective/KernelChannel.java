@@ -1,9 +1,14 @@
 package dev.tutti.cuda.collective;
 
 import dev.tutti.cuda.CudaDevice;
+import dev.tutti.cuda.CudaEvent;
+import dev.tutti.cuda.CudaStream;
+import dev.tutti.cuda.access.Multiprocessors;
+import dev.tutti.cuda.access.Parts;
 import dev.tutti.kernels.ChannelLayout;
 import dev.tutti.kernels.ExchangeCall;
 import dev.tutti.kernels.Kernel;
+import dev.tutti.kernels.Kernels;
 import dev.tutti.kernels.Launch;
 import dev.tutti.kernels.ReduceCall;
 import java.lang.foreign.Arena;
@@ -21,11 +26,13 @@ final class KernelChannel implements AutoCloseable {
   final ExchangeCall exchange;
   final ControlWords control;
   private final HostKernels kernels;
+  private final Multiprocessors multiprocessors;
   private final MemorySegment view;
   private final MemorySegment timeout;
   private final KernelParameters reduceParameters;
   private final KernelParameters exchangeParameters;
   private final KernelParameters barrierParameters;
+  private boolean isCounted;
 
   /**
    * Creates a rank's view.
@@ -45,6 +52,7 @@ final class KernelChannel implements AutoCloseable {
       long[] areas,
       long state) {
     this.kernels = kernels;
+    this.multiprocessors = Parts.of(device).multiprocessors();
     this.layout = layout;
     Arena arena = Arena.ofAuto();
     view = arena.allocate(ChannelLayout.CHANNEL_BYTES, Long.BYTES);
@@ -59,24 +67,69 @@ final class KernelChannel implements AutoCloseable {
   }
 
   /** Launches the reduction that {@link #reduce} describes. */
-  void launchReduce(Kernel kernel, Launch launch, long stream) {
-    kernels.launch(kernel, launch, stream, reduceParameters.address());
+  void launchReduce(Kernel kernel, Launch launch, CudaStream stream) {
+    launch(kernel, launch, stream, reduceParameters);
   }
 
   /** Launches the exchange that {@link #exchange} describes. */
-  void launchExchange(Kernel kernel, Launch launch, long stream) {
-    kernels.launch(kernel, launch, stream, exchangeParameters.address());
+  void launchExchange(Kernel kernel, Launch launch, CudaStream stream) {
+    launch(kernel, launch, stream, exchangeParameters);
   }
 
   /** Launches a barrier. */
-  void launchBarrier(Kernel kernel, Launch launch, long timeoutNanos, long stream) {
+  void launchBarrier(Kernel kernel, Launch launch, long timeoutNanos, CudaStream stream) {
     timeout.set(ValueLayout.JAVA_LONG, 0, timeoutNanos);
-    kernels.launch(kernel, launch, stream, barrierParameters.address());
+    launch(kernel, launch, stream, barrierParameters);
+  }
+
+  /** Launches a kernel, in parts if the device has no room for the whole. */
+  private void launch(Kernel kernel, Launch launch, CudaStream stream, KernelParameters values) {
+    enter();
+    int lanes = launch.grid();
+    int most = multiprocessors.lend(stream.handle(), lanes);
+    if (most >= lanes) {
+      kernels.launch(kernel, launch, stream.handle(), values.address());
+      return;
+    }
+    int parts = Math.ceilDiv(lanes, most);
+    Kernel some = Kernels.someLanes(kernel);
+    try {
+      for (int i = 0; i < parts; i++) {
+        int first = i * lanes / parts;
+        Launch part = launch.withGrid((i + 1) * lanes / parts - first);
+        ChannelLayout.writeLanes(view, first, lanes);
+        kernels.launch(some, part, stream.handle(), values.address());
+      }
+    } finally {
+      ChannelLayout.writeLanes(view, 0, 0);
+    }
+  }
+
+  /** Counts this channel among those that may occupy multiprocessors, from now until its close. */
+  void enter() {
+    if (!isCounted) {
+      isCounted = true;
+      multiprocessors.enter();
+    }
+  }
+
+  /** Notes where the last kernel ends. */
+  void launched(CudaStream stream, CudaEvent end) {
+    multiprocessors.launched(stream.handle(), Parts.of(end));
+  }
+
+  /** Notes that the last kernel was captured. */
+  void captured(CudaStream stream) {
+    multiprocessors.captured(stream.handle());
   }
 
   /** Frees what belongs to this rank alone; nothing may be running on the channel. */
   @Override
   public void close() {
     control.close();
+    if (isCounted) {
+      isCounted = false;
+      multiprocessors.leave();
+    }
   }
 }

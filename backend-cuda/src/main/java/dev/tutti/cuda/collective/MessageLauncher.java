@@ -86,8 +86,9 @@ final class MessageLauncher {
       channel.exchange.receive(SENDER, address, bytes);
     }
     Kernel kernel = Kernels.exchange();
-    channel.launchExchange(kernel, kernel.launch(bytes, channel.layout), own.handle());
+    channel.launchExchange(kernel, kernel.launch(bytes, channel.layout), own);
     CudaEvent event = own.record();
+    channel.launched(own, event);
     lastEvent = event;
     open.add(event);
     op.enqueued(new ChannelEvent(event, outcome, op, source));

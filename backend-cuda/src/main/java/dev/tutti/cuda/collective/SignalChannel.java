@@ -109,6 +109,7 @@ final class SignalChannel implements AutoCloseable {
     Kit known = kit;
     if (known == null) {
       known = new Kit(device, streams.get(), channel, plan, pads);
+      Parts.of(device).multiprocessors().enter();
       synchronized (this) {
         kit = known;
       }
@@ -267,6 +268,7 @@ final class SignalChannel implements AutoCloseable {
     if (own != null) {
       kit = null;
       own.control.close();
+      Parts.of(device).multiprocessors().leave();
       Parts.of(device).giveStream(own.stream);
     }
   }

@@ -169,4 +169,15 @@ public record PeerInfo(
     all.forEach(each -> counts.merge(each.pciBusId, 1, Integer::sum));
     return counts.values().stream().mapToInt(Integer::intValue).max().orElse(0);
   }
+
+  /** Returns the number of processes whose ranks use the device of a rank. */
+  public static int processesOnDevice(List<PeerInfo> all, int rank) {
+    String device = all.get(rank).pciBusId;
+    return Math.toIntExact(
+        all.stream()
+            .filter(each -> each.pciBusId.equals(device))
+            .map(PeerInfo::process)
+            .distinct()
+            .count());
+  }
 }

@@ -60,6 +60,7 @@ public final class FakeCudaDriver implements AutoCloseable {
   private final FakeKernels kernels = new FakeKernels(this);
   private final FakeGraphs graphs = new FakeGraphs(this);
   private final Races races;
+  private final FakeBlocks blocks = new FakeBlocks();
   private final AtomicInteger streamNumbers = new AtomicInteger();
   private final FakeVirtualMemory virtualMemory = new FakeVirtualMemory(this);
 
@@ -291,6 +292,11 @@ public final class FakeCudaDriver implements AutoCloseable {
 
   FakeStream newStream(int device) {
     return new FakeStream(device, streamNumbers.getAndIncrement(), races);
+  }
+
+  /** Returns the room for blocks on the devices. */
+  public FakeBlocks blocks() {
+    return blocks;
   }
 
   /** Returns the finder of races. */

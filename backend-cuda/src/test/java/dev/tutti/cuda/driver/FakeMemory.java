@@ -248,6 +248,11 @@ public final class FakeMemory implements MemoryCalls {
         : entry.getValue().home + address - entry.getKey();
   }
 
+  /** Returns the device of an address that is in device memory. */
+  public synchronized int device(long address) {
+    return ranges.floorEntry(address).getValue().device;
+  }
+
   /** Returns whether an address is in device memory. */
   synchronized boolean isOnDevice(long address) {
     Map.Entry<Long, Range> entry = ranges.floorEntry(address);

@@ -50,6 +50,18 @@ class PeerInfoTest {
   }
 
   @Test
+  void processesOfADeviceAreCounted() {
+    List<PeerInfo> all =
+        List.of(
+            new PeerInfo("host", "first", "device 0", true, 132, "", ""),
+            new PeerInfo("host", "first", "device 0", true, 132, "", ""),
+            new PeerInfo("host", "second", "device 0", true, 132, "", ""),
+            new PeerInfo("host", "third", "device 1", true, 132, "", ""));
+    assertThat(PeerInfo.processesOnDevice(all, 0)).isEqualTo(2);
+    assertThat(PeerInfo.processesOnDevice(all, 3)).isEqualTo(1);
+  }
+
+  @Test
   void ranksOfSeveralHostsAreRefusedByAll() throws Exception {
     Ranks.run(
         new HashStore(),
