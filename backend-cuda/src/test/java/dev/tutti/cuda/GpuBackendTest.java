@@ -58,7 +58,7 @@ class GpuBackendTest {
         new CudaRanks(cuda)
             .with("TUTTI_X_CUDA_LANES", "128")
             .with("TUTTI_X_CUDA_CHUNK_BYTES", "32K");
-    ManyGroups.inCyclicOrder(all, Math.max(3, Math.min(8, cuda.deviceCount())), 4_000_000, 100);
+    ManyGroups.inCyclicOrder(all, Math.max(2, Math.min(8, cuda.deviceCount())), 4_000_000, 100);
   }
 
   @Test

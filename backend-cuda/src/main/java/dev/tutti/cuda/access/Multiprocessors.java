@@ -129,7 +129,7 @@ public final class Multiprocessors {
 
   /**
    * Lends a stream what the next kernel of a channel occupies. The caller then launches it, at once
-   * or in several kernels, and calls {@link #launched} or {@link #captured}.
+   * or in several kernels, and calls {@link #launched} or {@link #takeBack}.
    *
    * @param stream the handle of the stream
    * @param blocks the number of blocks that the kernel needs
@@ -232,11 +232,12 @@ public final class Multiprocessors {
   }
 
   /**
-   * Notes that a kernel was captured into a graph, whose replays are not counted.
+   * Takes back what was lent for a kernel that could not be launched, or was captured into a graph:
+   * replays are not counted.
    *
    * @param stream the handle of the stream
    */
-  public synchronized void captured(long stream) {
+  public synchronized void takeBack(long stream) {
     Loan loan = loan(stream);
     if (loan.last == null) {
       loan.last = loan.lastButOne;

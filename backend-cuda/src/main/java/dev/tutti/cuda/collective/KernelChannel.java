@@ -87,10 +87,21 @@ final class KernelChannel implements AutoCloseable {
     enter();
     int lanes = launch.grid();
     int most = multiprocessors.lend(stream.handle(), lanes);
-    if (most >= lanes) {
-      kernels.launch(kernel, launch, stream.handle(), values.address());
-      return;
+    try {
+      if (most < lanes) {
+        launchInParts(kernel, launch, most, stream.handle(), values);
+      } else {
+        kernels.launch(kernel, launch, stream.handle(), values.address());
+      }
+    } catch (RuntimeException e) {
+      multiprocessors.takeBack(stream.handle());
+      throw e;
     }
+  }
+
+  private void launchInParts(
+      Kernel kernel, Launch launch, int most, long stream, KernelParameters values) {
+    int lanes = launch.grid();
     int parts = Math.ceilDiv(lanes, most);
     Kernel some = Kernels.someLanes(kernel);
     try {
@@ -98,7 +109,7 @@ final class KernelChannel implements AutoCloseable {
         int first = i * lanes / parts;
         Launch part = launch.withGrid((i + 1) * lanes / parts - first);
         ChannelLayout.writeLanes(view, first, lanes);
-        kernels.launch(some, part, stream.handle(), values.address());
+        kernels.launch(some, part, stream, values.address());
       }
     } finally {
       ChannelLayout.writeLanes(view, 0, 0);
@@ -120,7 +131,7 @@ final class KernelChannel implements AutoCloseable {
 
   /** Notes that the last kernel was captured. */
   void captured(CudaStream stream) {
-    multiprocessors.captured(stream.handle());
+    multiprocessors.takeBack(stream.handle());
   }
 
   /** Frees what belongs to this rank alone; nothing may be running on the channel. */

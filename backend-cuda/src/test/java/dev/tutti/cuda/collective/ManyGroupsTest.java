@@ -1,6 +1,7 @@
 package dev.tutti.cuda.collective;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.sun.management.ThreadMXBean;
 import dev.tutti.cuda.CudaDevice;
@@ -178,8 +179,28 @@ class ManyGroupsTest {
     Multiprocessors ledger = Parts.of(device).multiprocessors();
     CudaStream first = device.poolStream();
     assertThat(ledger.lend(first.handle(), 128)).isEqualTo(128);
-    ledger.captured(first.handle());
+    ledger.takeBack(first.handle());
     assertThat(lend(device.poolStream(), 128)).isEqualTo(128);
+  }
+
+  @Test
+  void aLaunchThatFailsKeepsNothing() throws Exception {
+    ranks()
+        .run(
+            2,
+            (group, device) -> {
+              try (ManyGroups groups = new ManyGroups(3, group, device, LENGTH)) {
+                groups.fill(0);
+                group.store().barrier("filled", 2, Until.LONG);
+                if (group.rank() == 0) {
+                  machine.fake.failOn("cuLaunchKernel", 1, 1);
+                  assertThatThrownBy(() -> groups.allReduce(1))
+                      .hasStackTraceContaining("cuLaunchKernel failed");
+                  assertThat(lend(device.poolStream(), LANES)).isEqualTo(LANES);
+                }
+                group.store().barrier("failed", 2, Until.LONG);
+              }
+            });
   }
 
   @Test
