@@ -19,10 +19,11 @@ public final class Multiprocessors {
    * while the others are there whole, on all devices, then all go on: the rank of a group that is
    * behind the others has no block there, so it finds room for its next one.
    *
-   * Two channels always leave such room to each other. If there are more, each one keeps a block,
-   * and streams share the rest: what a kernel has beyond its first block is lent to its stream
-   * until the kernel has ended. A kernel that gets less is launched in several kernels, one after
-   * another, each of which has some of its lanes. So no rank needs to know how another one launches.
+   * Two channels that have the device for themselves always leave such room to each other. If there
+   * are more, each one keeps a block, and streams share the rest: what a kernel has beyond its
+   * first block is lent to its stream until the kernel has ended. A kernel that gets less is
+   * launched in several kernels, one after another, each of which has some of its lanes. So no rank
+   * needs to know how another one launches.
    */
   private static final int KEPT = ChannelLayout.LEFT_MULTIPROCESSORS + 1;
   private static final int KEPT_STEP = 16;
@@ -33,7 +34,8 @@ public final class Multiprocessors {
   private final EventPool events;
   private final List<Loan> loans = new ArrayList<>();
   private int channels;
-  private int capacity;
+  private int processes = 1;
+  private int all;
   private int fairShare = Integer.MAX_VALUE;
   private int calm;
 
@@ -110,21 +112,10 @@ public final class Multiprocessors {
   /**
    * Leaves multiprocessors to other processes.
    *
-   * @param processes the number of processes, with this one, whose ranks use the device
+   * @param count the number of processes, with this one, whose ranks use the device
    */
-  public synchronized void shareAmong(int processes) {
-    capacity = Math.min(capacity(), Math.max(1, all() / processes));
-  }
-
-  private int all() {
-    return context.driver().devices().attribute(context.device(), DeviceAttribute.MULTIPROCESSORS);
-  }
-
-  private int capacity() {
-    if (capacity == 0) {
-      capacity = all();
-    }
-    return capacity;
+  public synchronized void shareAmong(int count) {
+    processes = Math.max(processes, count);
   }
 
   /**
@@ -142,7 +133,7 @@ public final class Multiprocessors {
       loan.last = null;
     }
     int count = blocks;
-    if (channels <= 2) {
+    if (channels <= 2 && processes == 1) {
       fairShare = Integer.MAX_VALUE;
     } else {
       count = share(loan, blocks);
@@ -180,8 +171,12 @@ public final class Multiprocessors {
 
   /** Returns the number of blocks that streams share. */
   private int shared() {
-    int kept = channels <= KEPT ? KEPT : Math.ceilDiv(channels, KEPT_STEP) * KEPT_STEP;
-    return Math.max(0, capacity() - kept);
+    if (all == 0) {
+      all = context.driver().devices().attribute(context.device(), DeviceAttribute.MULTIPROCESSORS);
+    }
+    int few = Math.ceilDiv(KEPT, processes);
+    int kept = channels <= few ? few : Math.ceilDiv(channels, KEPT_STEP) * KEPT_STEP;
+    return Math.max(0, all / processes - kept);
   }
 
   private int room(Loan of) {

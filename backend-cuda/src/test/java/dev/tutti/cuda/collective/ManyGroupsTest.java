@@ -204,6 +204,22 @@ class ManyGroupsTest {
   }
 
   @Test
+  void processesThatShareADeviceKeepToTheirParts() {
+    machine.fake.setAttribute(DeviceAttribute.MULTIPROCESSORS, 132);
+    CudaDevice device = machine.cuda.device(0);
+    Multiprocessors ledger = Parts.of(device).multiprocessors();
+    ledger.shareAmong(2);
+    ledger.shareAmong(1);
+    ledger.enter();
+    ledger.enter();
+    CudaStream first = device.poolStream();
+    CountDownLatch held = machine.hold(first);
+    assertThat(lend(first, 64)).as("half of all lanes").isEqualTo(64);
+    assertThat(lend(device.poolStream(), 64)).as("what is left of half").isEqualTo(1);
+    held.countDown();
+  }
+
+  @Test
   void lendingAllocatesNothing() {
     CudaStream stream = deviceOfThreeChannels().poolStream();
     Multiprocessors ledger = Parts.of(stream.device()).multiprocessors();
