@@ -56,6 +56,8 @@ public final class Multiprocessors {
 
     int later;
 
+    boolean isActive;
+
     Loan(long stream) {
       this.stream = stream;
     }
@@ -132,6 +134,7 @@ public final class Multiprocessors {
       loan.lastButOne = loan.last;
       loan.last = null;
     }
+    loan.isActive = true;
     int count = blocks;
     if (channels <= 2 && processes == 1) {
       fairShare = Integer.MAX_VALUE;
@@ -159,7 +162,7 @@ public final class Multiprocessors {
       fairShare = Math.clamp(1 + shared() / inFlight(loan), 1, fairShare);
       calm = CALM_LAUNCHES;
     } else if (wanted < blocks && --calm == 0) {
-      fairShare = Integer.MAX_VALUE;
+      calmDown();
     }
     if (loan.blocks > fairShare && loan.larger == null) {
       loan.larger = new EventMark(context, events, null, 0);
@@ -167,6 +170,20 @@ public final class Multiprocessors {
       loan.later = 0;
     }
     return Math.min(wanted, room);
+  }
+
+  /** Ends equal shares, unless several streams are still in use. */
+  private void calmDown() {
+    int active = 0;
+    for (int i = 0; i < loans.size(); i++) {
+      Loan each = loans.get(i);
+      active += each.isActive ? 1 : 0;
+      each.isActive = false;
+    }
+    calm = CALM_LAUNCHES;
+    if (active <= 1) {
+      fairShare = Integer.MAX_VALUE;
+    }
   }
 
   /** Returns the number of blocks that streams share. */
