@@ -165,10 +165,10 @@ class ManyGroupsTest {
       assertThat(lend(first, 128)).isEqualTo(64);
       assertThat(lend(second, 128)).isEqualTo(64);
     }
+    second.await(Until.LONG);
     for (int i = 0; i < 512; i++) {
       assertThat(lend(first, 128)).isIn(64, 128);
     }
-    second.await(Until.LONG);
     assertThat(lend(first, 128)).as("no longer shared").isEqualTo(128);
   }
 
