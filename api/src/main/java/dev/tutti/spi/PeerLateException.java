@@ -19,9 +19,13 @@ public final class PeerLateException extends TimeoutException {
    *
    * @param late the late ranks, at least one; the first is the one to blame
    * @param what what they did not do, in words that follow their numbers
+   * @throws IllegalArgumentException if no rank is late
    */
   public PeerLateException(List<Integer> late, String what) {
     super(ranks(late) + " " + what);
+    if (late.isEmpty()) {
+      throw new IllegalArgumentException("no rank is late, but ranks " + what);
+    }
     this.peers = late.stream().mapToInt(Integer::intValue).toArray();
   }
 

@@ -203,6 +203,8 @@ final class ThreadedCollectives {
       }
       if (!hub.await(deadline) && op.deadlineNanos() - time.nanoTime() <= 0) {
         if (round.stage < stage && !round.serial) {
+          // All ranks may have come meanwhile, and the group has failed since they disagree.
+          hub.check(rank);
           Supplier<Exception> late = round.late(rank);
           // Fails before the messages that end because of it.
           hub.afterUnlock(() -> op.fail(late.get(), -1));
