@@ -76,7 +76,15 @@ class GpuGenerationsTest {
     Until.holds(
         "'" + text.strip() + "' of process " + number,
         Duration.ofMinutes(3),
-        () -> text(number).contains(text));
+        () -> {
+          // What has ended prints nothing more.
+          boolean ended = !started.get(number).isAlive();
+          String printed = text(number);
+          assertThat(ended && !printed.contains(text))
+              .as("whether process %d ended early: %s", number, printed)
+              .isFalse();
+          return printed.contains(text);
+        });
   }
 
   private void requireGood(int number) throws InterruptedException {
