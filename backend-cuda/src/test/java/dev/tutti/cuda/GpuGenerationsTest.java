@@ -9,6 +9,7 @@ import dev.tutti.store.tcp.TcpStoreServer;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.net.InetAddress;
+import java.net.URI;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -68,6 +69,11 @@ class GpuGenerationsTest {
             store,
             backend,
             String.valueOf(rank));
+    URI address = URI.create(store);
+    // The test serves the store, as a launcher does.
+    builder.environment().put("TORCHELASTIC_USE_AGENT_STORE", "True");
+    builder.environment().put("MASTER_ADDR", address.getHost());
+    builder.environment().put("MASTER_PORT", String.valueOf(address.getPort()));
     Path out = directory.resolve("out" + started.size());
     started.add(builder.redirectErrorStream(true).redirectOutput(out.toFile()).start());
   }

@@ -33,7 +33,6 @@ final class GpuMember {
             .withProvider(
                 args[1].equals("nccl") ? new NcclBackendProvider() : new CudaBackendProvider())
             .withTimeout(Duration.ofSeconds(60))
-            .withSetting("TORCHELASTIC_USE_AGENT_STORE", "True")
             .withSetting(CudaSettings.OVERLAPPING_DEVICES.name(), "1");
     try (CudaStream.Scope _ = device.poolStream().use()) {
       if (rank < 0) {
