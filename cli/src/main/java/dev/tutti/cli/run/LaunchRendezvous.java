@@ -2,10 +2,7 @@ package dev.tutti.cli.run;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 
-import dev.tutti.runtime.failure.JobVerdict;
 import dev.tutti.spi.Printable;
-import java.time.Duration;
-import java.util.Optional;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
@@ -50,33 +47,8 @@ public interface LaunchRendezvous extends AutoCloseable {
    */
   void propose(int attempt, Verdict verdict);
 
-  /**
-   * Returns why an attempt failed, as far as its ranks said and the store answers.
-   *
-   * @param attempt the number of the attempt
-   * @param size the number of all ranks
-   */
-  Optional<JobVerdict> verdictOfRanks(int attempt, int size);
-
-  /**
-   * Waits until all nodes have stopped their ranks, and the ranks' leftovers in the store are
-   * deleted.
-   *
-   * @param attempt the number of the attempt
-   * @param timeout the longest wait
-   * @return how the next attempt ended, if a node announces that before it began
-   * @throws dev.tutti.cli.process.LaunchException if a node does not stop in time, or the store is
-   *     lost
-   */
-  Optional<Verdict> awaitStopped(int attempt, Duration timeout) throws InterruptedException;
-
-  /**
-   * Announces that this node has stopped its ranks and takes no part in the next attempt.
-   *
-   * @param attempt the number of the attempt that ended
-   * @param verdict the reason
-   */
-  void withdraw(int attempt, Verdict verdict);
+  /** Returns the failure log of the ranks. */
+  RankLog ranks();
 
   /**
    * Notes that a process of this node was started, so that others know which ones are lost with it.
@@ -84,15 +56,6 @@ public interface LaunchRendezvous extends AutoCloseable {
    * @param pid the process
    */
   default void started(long pid) {}
-
-  /**
-   * Reports to the other ranks of an elastic job that a process of this host has ended, if the
-   * store answers.
-   *
-   * @param attempt the number of the attempt
-   * @param pid the process
-   */
-  default void reportEnd(int attempt, long pid) {}
 
   /**
    * Waits, until the result is closed, for requests to run another number of ranks; null if such

@@ -46,7 +46,7 @@ public class Launcher {
   /** The additional time that nodes wait for each other. */
   private static final Duration MARGIN = Duration.ofSeconds(5);
 
-  private final Time time = Time.SYSTEM;
+  private final Time time;
   private final LaunchPlan plan;
   private final LaunchRendezvous rendezvous;
   private final LaunchOutput output;
@@ -69,16 +69,18 @@ public class Launcher {
    */
   public Launcher(
       LaunchPlan plan, LaunchRendezvous rendezvous, RankOutput output, Consumer<String> messages) {
-    this(plan, rendezvous, output, messages, Binding.NONE);
+    this(plan, rendezvous, output, messages, Binding.NONE, Time.SYSTEM);
   }
 
-  /** Creates a launcher that binds its ranks to processors. */
+  /** Creates a launcher that binds its ranks to processors, with a time of its own. */
   Launcher(
       LaunchPlan plan,
       LaunchRendezvous rendezvous,
       RankOutput output,
       Consumer<String> messages,
-      Binding binding) {
+      Binding binding,
+      Time time) {
+    this.time = time;
     this.binding = binding;
     this.plan = plan;
     this.rendezvous = rendezvous;
@@ -132,14 +134,17 @@ public class Launcher {
     for (int number = 0; ; number++) {
       Verdict verdict = runAttempt(number, ranks, watch);
       endCache(verdict);
-      if (verdict.kind() != Kind.FAILED || number == plan.maxRestarts() || plan.isElastic()) {
+      if (verdict.kind() != Kind.FAILED
+          || number == plan.maxRestarts()
+          || plan.isElastic()
+          || !(rendezvous instanceof Restarts restarts)) {
         return verdict.code();
       }
       int ended = number;
       Optional<Verdict> next =
-          signal.unlessArrived(() -> rendezvous.awaitStopped(ended, longestStop()));
+          signal.unlessArrived(() -> restarts.awaitStopped(ended, longestStop()));
       if (next == null) {
-        rendezvous.withdraw(number, stopped(signal.number()));
+        restarts.withdraw(number, stopped(signal.number()));
         return stoppedBetweenAttempts();
       }
       if (next.isPresent()) {
@@ -312,7 +317,7 @@ public class Launcher {
               Thread.ofPlatform()
                   .daemon()
                   .name("tutti-lost")
-                  .start(() -> rendezvous.reportEnd(number, exit.pid()));
+                  .start(() -> rendezvous.ranks().addLost(number, exit.pid()));
         }
         if (!elastic.replace(attempt, exit)) {
           boolean isReleased = attempt.released.contains(exit.rank());
@@ -412,7 +417,7 @@ public class Launcher {
   private void askRanks(Attempt attempt) {
     Verdict verdict = attempt.verdict;
     if (!attempt.hasAskedRanks && verdict != null && verdict.kind() == Kind.FAILED) {
-      attempt.ofRanks = rendezvous.verdictOfRanks(attempt.number, attempt.range.worldSize());
+      attempt.ofRanks = rendezvous.ranks().verdict(attempt.number, attempt.range.worldSize());
     }
     attempt.hasAskedRanks = true;
   }

@@ -8,8 +8,6 @@ import dev.tutti.StoreTimeoutException;
 import dev.tutti.cli.process.LaunchException;
 import dev.tutti.cli.process.Notice;
 import dev.tutti.cli.run.LaunchRendezvous.Verdict.Kind;
-import dev.tutti.runtime.failure.FailureLog;
-import dev.tutti.runtime.failure.JobVerdict;
 import dev.tutti.runtime.failure.LostProcess;
 import dev.tutti.spi.Time;
 import java.time.Duration;
@@ -327,31 +325,8 @@ final class MovingNodes implements LaunchRendezvous {
   }
 
   @Override
-  public void reportEnd(int attempt, long pid) {
-    try (Store handle = shared.duplicate()) {
-      LostProcess.report(handle, attempt, pid);
-    } catch (StoreException e) {
-      // The ranks find out by themselves.
-    }
-  }
-
-  @Override
-  public Optional<JobVerdict> verdictOfRanks(int attempt, int size) {
-    try {
-      return FailureLog.verdict(shared, attempt, size);
-    } catch (StoreException e) {
-      return Optional.empty();
-    }
-  }
-
-  @Override
-  public Optional<Verdict> awaitStopped(int attempt, Duration timeout) {
-    throw new IllegalStateException("an elastic job is not restarted");
-  }
-
-  @Override
-  public void withdraw(int attempt, Verdict verdict) {
-    throw new IllegalStateException("an elastic job is not restarted");
+  public RankLog ranks() {
+    return new RankLog(shared::duplicate);
   }
 
   @Override

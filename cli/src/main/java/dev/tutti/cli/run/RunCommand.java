@@ -9,6 +9,7 @@ import dev.tutti.cpu.wait.HostCores;
 import dev.tutti.runtime.launch.JvmThreads;
 import dev.tutti.runtime.settings.RuntimeSettings;
 import dev.tutti.spi.HostPort;
+import dev.tutti.spi.Time;
 import dev.tutti.store.net.Loopback;
 import java.net.InetAddress;
 import java.net.UnknownHostException;
@@ -269,7 +270,8 @@ public final class RunCommand implements Callable<Integer> {
                 output.endLine();
                 say(message);
               },
-              binding);
+              binding,
+              Time.SYSTEM);
       try (Signals _ = Signals.handle(launcher::signalled)) {
         return launcher.run();
       } catch (LaunchException e) {

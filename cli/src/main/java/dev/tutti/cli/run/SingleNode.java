@@ -4,9 +4,6 @@ import dev.tutti.Store;
 import dev.tutti.StoreException;
 import dev.tutti.cli.process.LaunchException;
 import dev.tutti.cli.run.LaunchRendezvous.Verdict;
-import dev.tutti.runtime.failure.FailureLog;
-import dev.tutti.runtime.failure.JobVerdict;
-import dev.tutti.runtime.failure.LostProcess;
 import java.time.Duration;
 import java.util.Optional;
 import java.util.function.Consumer;
@@ -14,7 +11,7 @@ import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /** The rendezvous of the only node of a job, which hosts the store and agrees only with itself. */
-final class SingleNode implements LaunchRendezvous {
+final class SingleNode implements LaunchRendezvous, Restarts {
   private final RankRange ranks;
   private final AutoCloseable store;
   private final Runnable clear;
@@ -66,12 +63,8 @@ final class SingleNode implements LaunchRendezvous {
   }
 
   @Override
-  public Optional<JobVerdict> verdictOfRanks(int attempt, int size) {
-    try (Store handle = connect.get()) {
-      return FailureLog.verdict(handle, attempt, size);
-    } catch (StoreException e) {
-      return Optional.empty();
-    }
+  public RankLog ranks() {
+    return new RankLog(connect);
   }
 
   @Override
@@ -81,15 +74,6 @@ final class SingleNode implements LaunchRendezvous {
       return Optional.empty();
     } catch (StoreException e) {
       throw new LaunchException(1, "cannot clear the store: " + e.getMessage(), e);
-    }
-  }
-
-  @Override
-  public void reportEnd(int attempt, long pid) {
-    try (Store handle = connect.get()) {
-      LostProcess.report(handle, attempt, pid);
-    } catch (StoreException e) {
-      // The ranks find out by themselves.
     }
   }
 

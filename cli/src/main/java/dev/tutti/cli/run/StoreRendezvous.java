@@ -4,9 +4,6 @@ import dev.tutti.Store;
 import dev.tutti.StoreException;
 import dev.tutti.cli.process.LaunchException;
 import dev.tutti.cli.process.Notice;
-import dev.tutti.runtime.failure.FailureLog;
-import dev.tutti.runtime.failure.JobVerdict;
-import dev.tutti.runtime.failure.LostProcess;
 import java.time.Duration;
 import java.util.List;
 import java.util.Optional;
@@ -20,7 +17,7 @@ import java.util.function.Consumer;
  * Before the attempt that follows attempt A, each node waits for {@code A/stopped/R} of all nodes,
  * and then for {@code A/cleared} of node 0, which deletes what the ranks left.
  */
-public final class StoreRendezvous implements LaunchRendezvous {
+public final class StoreRendezvous implements LaunchRendezvous, Restarts {
   /** How long a launcher may give no sign of life. */
   static final Duration SILENCE = Duration.ofMinutes(1);
 
@@ -93,21 +90,8 @@ public final class StoreRendezvous implements LaunchRendezvous {
   }
 
   @Override
-  public Optional<JobVerdict> verdictOfRanks(int attempt, int size) {
-    try {
-      return FailureLog.verdict(shared, attempt, size);
-    } catch (StoreException e) {
-      return Optional.empty();
-    }
-  }
-
-  @Override
-  public void reportEnd(int attempt, long pid) {
-    try (Store handle = shared.duplicate()) {
-      LostProcess.report(handle, attempt, pid);
-    } catch (StoreException e) {
-      // The ranks find out by themselves.
-    }
+  public RankLog ranks() {
+    return new RankLog(shared::duplicate);
   }
 
   @Override

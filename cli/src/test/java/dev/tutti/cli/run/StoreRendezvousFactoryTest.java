@@ -85,7 +85,7 @@ class StoreRendezvousFactoryTest {
         ranks.queuePush("queue", new byte[] {1});
         ranks.set("tutti-run/key", "of the launchers");
         assertThat(ranks.queueLength("queue")).isEqualTo(1);
-        rendezvous.awaitStopped(0, LIMIT);
+        ((Restarts) rendezvous).awaitStopped(0, LIMIT);
         assertThat(ranks.queueLength("queue")).isZero();
         assertThat(ranks.check(List.of("queue"))).isFalse();
         assertThat(ranks.listKeys()).containsExactly("tutti-run/key");

@@ -2,6 +2,7 @@ package dev.tutti.cli.run;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.tutti.spi.Time;
 import dev.tutti.store.HashStore;
 import java.lang.reflect.Proxy;
 import java.nio.file.Path;
@@ -24,6 +25,10 @@ final class TestLaunches {
   }
 
   Launcher launcher(LaunchPlan plan, CallListener listener) {
+    return launcher(plan, Time.SYSTEM, listener);
+  }
+
+  Launcher launcher(LaunchPlan plan, Time time, CallListener listener) {
     RankRange ranks = new RankRange(0, plan.localSize(), plan.masterAddress(), 4711);
     SingleNode node = new SingleNode(ranks, () -> {}, () -> {}, HashStore::new);
     AtomicReference<Launcher> launcher = new AtomicReference<>();
@@ -31,13 +36,13 @@ final class TestLaunches {
         (LaunchRendezvous)
             Proxy.newProxyInstance(
                 LaunchRendezvous.class.getClassLoader(),
-                new Class<?>[] {LaunchRendezvous.class},
+                new Class<?>[] {LaunchRendezvous.class, Restarts.class},
                 (_, method, arguments) -> {
                   Object result = method.invoke(node, arguments);
                   listener.called(launcher.get(), method.getName(), arguments);
                   return result;
                 });
-    launcher.set(new Launcher(plan, rendezvous, output, messages::add));
+    launcher.set(new Launcher(plan, rendezvous, output, messages::add, Binding.NONE, time));
     return launcher.get();
   }
 
