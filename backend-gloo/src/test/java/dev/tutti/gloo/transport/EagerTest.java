@@ -3,15 +3,17 @@ package dev.tutti.gloo.transport;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.tutti.fake.simulation.Simulated;
 import dev.tutti.gloo.transport.RawPeer.Message;
 import dev.tutti.spi.PeerLostException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.Arrays;
-import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.parallel.Isolated;
 
 /** Tests short messages that are sent before the receiver requests them. */
+@Isolated("threads of other tests in shared locks would bring in real time")
 class EagerTest extends RawPeerScripts {
   private static final long SLOT = Slot.ALL_REDUCE.of(3);
   private static final int WINDOW = 32;
@@ -25,19 +27,18 @@ class EagerTest extends RawPeerScripts {
     peer.send(bytes(payload).toArray(ValueLayout.JAVA_BYTE));
   }
 
-  @Test
+  @Simulated
   void aShortMessageOfACollectiveIsSentAtOnce() throws Exception {
     run(
         true,
         (transport, peer) -> {
-          transport.await(
-              transport.send(1, SLOT, bytes(1, 2, 3), 0, 3), TestOperation.seconds(100));
+          transport.await(transport.send(1, SLOT, bytes(1, 2, 3), 0, 3), operation());
           transport.flush();
           assertThat(peer.receive()).isEqualTo(new Message(Header.EAGER, SLOT, 3, "010203"));
         });
   }
 
-  @Test
+  @Simulated
   void aRankOfPyTorchIsWaitedFor() throws Exception {
     run(
         false,
@@ -48,7 +49,7 @@ class EagerTest extends RawPeerScripts {
         });
   }
 
-  @Test
+  @Simulated
   void longMessagesAndThoseThatNotAllWaitForAreAnnounced() throws Exception {
     run(
         true,
@@ -65,7 +66,7 @@ class EagerTest extends RawPeerScripts {
         });
   }
 
-  @Test
+  @Simulated
   void noMoreThanAWindowGoesUnasked() throws Exception {
     run(
         true,
@@ -84,7 +85,7 @@ class EagerTest extends RawPeerScripts {
           }
           settle(transport, peer);
           peer.notifyReceive(SLOT, 1);
-          transport.awaitSent(TestOperation.seconds(100));
+          transport.awaitSent(operation());
           assertThat(peer.receive())
               .as("the receipt of the last goes to the one that waits")
               .isEqualTo(new Message(Header.SEND_UNBOUND_BUFFER, SLOT, 1, "20"));
@@ -94,7 +95,7 @@ class EagerTest extends RawPeerScripts {
         });
   }
 
-  @Test
+  @Simulated
   void whatCameEarlyIsKeptInOrderUntilItIsAskedFor() throws Exception {
     run(
         true,
@@ -141,12 +142,12 @@ class EagerTest extends RawPeerScripts {
           transport.flush();
           assertThat(peer.receive(3)).containsOnly(readyFor(SLOT, 2));
           peer.data(SLOT, (byte) 5, (byte) 6);
-          transport.await(third, TestOperation.seconds(100));
+          transport.await(third, operation());
           assertThat(target.toArray(ValueLayout.JAVA_BYTE)).containsExactly(1, 2, 13, 14, 5, 6);
         });
   }
 
-  @Test
+  @Simulated
   void aMessageInPiecesIsTakenWhole() throws Exception {
     run(
         true,
@@ -167,17 +168,17 @@ class EagerTest extends RawPeerScripts {
           peer.send(Arrays.copyOf(payload, 1000));
           settleTime(transport);
           peer.send(Arrays.copyOfRange(payload, 1000, length));
-          transport.await(request, TestOperation.seconds(100));
+          transport.await(request, operation());
           assertThat(target.toArray(ValueLayout.JAVA_BYTE)).isEqualTo(payload);
         });
   }
 
   /** Gives the transport time to read what has arrived so far; the tests hold without it, too. */
-  private static void settleTime(Transport transport) {
-    transport.progress.drive(() -> false, System.nanoTime() + 20_000_000, true);
+  private void settleTime(Transport transport) {
+    transport.progress.drive(() -> false, time.nanoTime() + 20_000_000, true);
   }
 
-  @Test
+  @Simulated
   void moreThanAWindowIsRefused() throws Exception {
     run(
         true,
@@ -189,7 +190,7 @@ class EagerTest extends RawPeerScripts {
         });
   }
 
-  @Test
+  @Simulated
   void aPeerThatDoesNotKeepToTheRulesIsRefused() throws Exception {
     long tooLong = EarlyMessage.MAX_BYTES + 1;
     run(
@@ -212,7 +213,7 @@ class EagerTest extends RawPeerScripts {
         });
   }
 
-  @Test
+  @Simulated
   void whatCameEarlyIsThereAfterThePeerLeft() throws Exception {
     run(
         true,
@@ -223,10 +224,10 @@ class EagerTest extends RawPeerScripts {
           peer.die();
           transport.progress.drive(
               () -> transport.pairs.get(1).failure() != null,
-              System.nanoTime() + 100_000_000_000L,
+              time.nanoTime() + 100_000_000_000L,
               true);
           MemorySegment target = bytes(0);
-          TestOperation op = TestOperation.seconds(100);
+          TestOperation op = operation();
           transport.await(transport.receive(1, SLOT, target, 0, 1), op);
           assertThat(target.get(ValueLayout.JAVA_BYTE, 0)).isEqualTo((byte) 8);
           assertThatThrownBy(() -> transport.await(transport.receive(1, SLOT, target, 0, 1), op))
@@ -235,7 +236,7 @@ class EagerTest extends RawPeerScripts {
         });
   }
 
-  @Test
+  @Simulated
   void aReceiveWhoseMemoryIsGoneFailsAtOnce() throws Exception {
     run(
         true,
@@ -259,14 +260,14 @@ class EagerTest extends RawPeerScripts {
         });
   }
 
-  private static void assertCannotBeWritten(Transport transport, Request request) {
-    assertThatThrownBy(() -> transport.await(request, TestOperation.seconds(100)))
+  private void assertCannotBeWritten(Transport transport, Request request) {
+    assertThatThrownBy(() -> transport.await(request, operation()))
         .isInstanceOf(IllegalStateException.class)
         .hasMessage("the memory of this rank's tensor cannot be written")
         .hasRootCauseMessage("Already closed");
   }
 
-  @Test
+  @Simulated
   void ranksWithOtherSizesAreToldSo() throws Exception {
     run(
         true,
@@ -274,7 +275,7 @@ class EagerTest extends RawPeerScripts {
           eager(peer, SLOT, 1, 2, 3);
           settle(transport, peer);
           Request request = transport.receive(1, SLOT, bytes(0, 0), 0, 2);
-          assertThatThrownBy(() -> transport.await(request, TestOperation.seconds(100)))
+          assertThatThrownBy(() -> transport.await(request, operation()))
               .isInstanceOf(PeerLostException.class)
               .hasMessageContaining("sent 3 bytes")
               .hasMessageContaining("the receive is for 2 bytes");

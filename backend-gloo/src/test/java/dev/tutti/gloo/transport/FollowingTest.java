@@ -2,59 +2,53 @@ package dev.tutti.gloo.transport;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.tutti.fake.simulation.Simulated;
+import dev.tutti.fake.simulation.SimulatedWorld;
 import dev.tutti.gloo.transport.RawPeer.Message;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
-import java.util.concurrent.Callable;
+import java.time.Duration;
 import java.util.concurrent.FutureTask;
-import java.util.concurrent.TimeUnit;
-import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.parallel.Isolated;
 
 /** Tests what a thread of rank 0 stages while another one waits in the selector. */
-@Timeout(300)
+@Isolated("threads of other tests in shared locks would bring in real time")
 class FollowingTest extends RawPeerScripts {
   private static final long MESSAGE = 3;
   private static final long COLLECTIVE = Slot.BROADCAST.of(1);
+
+  /** After that time, a thread that waits for a message is in the selector, not the daemon. */
+  private static final Duration SETTLED = Duration.ofMillis(100);
 
   /** Runs a script while a thread waits in the selector for a message, which is sent afterwards. */
   private void runBesideAReceive(Script script) throws Exception {
     run(
         false,
         (transport, peer) -> {
-          TestOperation receive = TestOperation.seconds(100);
+          TestOperation receive = operation();
           RawMessages messages = new RawMessages(transport);
           messages.receive(receive, 1, MESSAGE, bytes(0), 1);
           assertThat(peer.receive()).isEqualTo(new Message(3, MESSAGE, 1, ""));
           FutureTask<Boolean> waiting =
-              background(() -> messages.await(receive, receive.deadlineNanos()), true);
+              background(() -> messages.await(receive, receive.deadlineNanos()));
+          SimulatedWorld.sleep(SETTLED);
           script.run(transport, peer);
           peer.notifySend(MESSAGE, 1);
           peer.data(MESSAGE, (byte) 5);
-          assertThat(waiting.get(60, TimeUnit.SECONDS)).isTrue();
+          assertThat(waiting.get()).isTrue();
           assertThat(receive.cause()).isNull();
         });
   }
 
-  private static <T> FutureTask<T> background(Callable<T> call, boolean untilItSelects) {
-    FutureTask<T> task = new FutureTask<>(call);
-    Thread thread = Thread.ofPlatform().daemon().start(task);
-    if (untilItSelects) {
-      SelectorWaits.await(thread);
-    }
-    return task;
-  }
-
-  private static FutureTask<Void> await(Transport transport, Request request) {
+  private FutureTask<Void> await(Transport transport, Request request) {
     return background(
         () -> {
-          transport.await(request, TestOperation.seconds(60));
+          transport.await(request, operation());
           return null;
-        },
-        false);
+        });
   }
 
-  @Test
+  @Simulated
   void thePeerHearsThatAFollowerIsReady() throws Exception {
     runBesideAReceive(
         (transport, peer) -> {
@@ -63,15 +57,15 @@ class FollowingTest extends RawPeerScripts {
           assertThat(peer.receive()).isEqualTo(new Message(3, COLLECTIVE, 2, ""));
           peer.notifySend(COLLECTIVE, 2);
           peer.data(COLLECTIVE, (byte) 1, (byte) 2);
-          receive.get(60, TimeUnit.SECONDS);
+          receive.get();
           assertThat(in.mismatch(bytes(1, 2))).isEqualTo(-1);
         });
   }
 
   /** The socket accepts only a part, so the thread in the selector has to write the rest. */
-  @Test
+  @Simulated
   void allOfALargeMessageOfAFollowerLeaves() throws Exception {
-    int length = 24 << 20;
+    int length = 1 << 20;
     runBesideAReceive(
         (transport, peer) -> {
           MemorySegment out = Arena.ofAuto().allocate(length).fill((byte) 0x5a);
@@ -82,12 +76,12 @@ class FollowingTest extends RawPeerScripts {
           Message message = peer.receive();
           assertThat(message.length()).isEqualTo(length);
           assertThat(message.payload().equals("5a".repeat(length))).isTrue();
-          send.get(60, TimeUnit.SECONDS);
+          send.get();
         });
   }
 
   /** When the driver leaves, one of several following threads takes over, then the next one. */
-  @Test
+  @Simulated
   void threadsDriveOneAfterTheOther() throws Exception {
     int threads = 5;
     run(
@@ -102,7 +96,7 @@ class FollowingTest extends RawPeerScripts {
           for (int i = 0; i < threads; i++) {
             peer.notifySend(COLLECTIVE + i, 1);
             peer.data(COLLECTIVE + i, (byte) (10 + i));
-            receives[i].get(60, TimeUnit.SECONDS);
+            receives[i].get();
           }
           assertThat(in.mismatch(bytes(10, 11, 12, 13, 14))).isEqualTo(-1);
         });

@@ -2,13 +2,19 @@ package dev.tutti.gloo.transport;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.tutti.Store;
+import dev.tutti.fake.simulation.Simulated;
+import dev.tutti.fake.simulation.SimulatedHost;
 import dev.tutti.gloo.TestContexts;
 import dev.tutti.spi.BackendContext;
+import dev.tutti.spi.Time;
 import dev.tutti.store.HashStore;
+import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.net.InetAddress;
+import java.nio.channels.spi.SelectorProvider;
 import java.time.Duration;
 import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.BlockingQueue;
@@ -16,35 +22,65 @@ import java.util.concurrent.Callable;
 import java.util.concurrent.FutureTask;
 import org.junit.jupiter.api.Timeout;
 
-/** Base class for tests in which a transport, rank 0 of 2, talks to a raw socket. */
+/**
+ * Base class for tests in which a transport, rank 0 of 2, talks to a raw socket, over a simulated
+ * network if the test is simulated, else over loopback. Either rank may connect to the other.
+ */
 @Timeout(300)
-abstract class RawPeerScripts {
+abstract class RawPeerScripts implements Simulated.Fixture {
   record Failure(Throwable cause, int rank) {}
 
-  final HashStore store = new HashStore();
   final BlockingQueue<Failure> failures = new ArrayBlockingQueue<>(10);
+  HashStore store = new HashStore();
+  Time time = Time.SYSTEM;
+  SelectorProvider channels = SelectorProvider.provider();
+  InetAddress address = InetAddress.ofLiteral("127.0.0.1");
+  private Duration spin = Duration.ofMillis(1);
 
   interface Script {
     void run(Transport transport, RawPeer peer) throws Exception;
   }
 
+  @Override
+  public void open() {
+    SimulatedHost host = SimulatedHost.current();
+    time = host.time();
+    channels = host.channels();
+    address = host.address();
+    store = new HashStore(Store.DEFAULT_TIMEOUT, time);
+    spin = Duration.ZERO;
+  }
+
+  @Override
+  public void close() {
+    store.close();
+  }
+
   Transport transport(int size, Duration timeout, boolean lazy) throws Exception {
     BackendContext context =
         TestContexts.of(
-            0, size, store, timeout, (cause, rank) -> failures.add(new Failure(cause, rank)));
-    return new TransportRendezvous(context, InetAddress.ofLiteral("127.0.0.1"), lazy, false)
-        .connect(Duration.ofMillis(1));
+            0, size, store, timeout, (cause, rank) -> failures.add(new Failure(cause, rank)), time);
+    return new TransportRendezvous(context, address, channels, lazy, false).connect(spin);
   }
 
-  static <T> FutureTask<T> background(Callable<T> call) {
+  RawPeer peer(boolean tutti) throws IOException {
+    return new RawPeer(tutti, channels, address);
+  }
+
+  /** Returns an operation with a timeout that no test waits for. */
+  TestOperation operation() {
+    return new TestOperation(time, Duration.ofSeconds(100));
+  }
+
+  <T> FutureTask<T> background(Callable<T> call) {
     FutureTask<T> task = new FutureTask<>(call);
-    Thread.ofVirtual().start(task);
+    Thread _ = time.start("background", task);
     return task;
   }
 
   /** Returns once the transport has processed everything that the peer sent before. */
-  static void settle(Transport transport, RawPeer peer) throws Exception {
-    TestOperation marker = TestOperation.seconds(100);
+  void settle(Transport transport, RawPeer peer) throws Exception {
+    TestOperation marker = operation();
     new RawMessages(transport).receive(marker, 1, 1, bytes(0), 1);
     assertThat(peer.receive()).isEqualTo(new RawPeer.Message(Header.NOTIFY_RECV_READY, 1, 1, ""));
     peer.notifySend(1, 1);
@@ -55,7 +91,7 @@ abstract class RawPeerScripts {
   void run(boolean tutti, Script script) throws Exception {
     store.deleteKey("0/0");
     store.deleteKey("0/1");
-    RawPeer peer = new RawPeer(tutti);
+    RawPeer peer = peer(tutti);
     FutureTask<Void> joined =
         background(
             () -> {

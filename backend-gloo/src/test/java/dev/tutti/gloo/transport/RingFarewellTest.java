@@ -27,7 +27,7 @@ class RingFarewellTest extends RawPeerScripts {
           byte[] farewell = RawPeer.words(48, Header.FAREWELL, Header.CLEAN, 0, 0, 0);
           new RingWriter(memory.ring(1, 0)).write(ByteBuffer.wrap(farewell));
           peer.die();
-          TestOperation receive = TestOperation.seconds(60);
+          TestOperation receive = operation();
           new RawMessages(transport).receive(receive, 1, 0, bytes(0), 1);
           new RawMessages(transport).await(receive, receive.deadlineNanos());
           assertThat(receive.cause()).hasMessageContaining("rank 1 closed its group");

@@ -21,6 +21,7 @@ import java.net.Socket;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.Arrays;
+import java.util.concurrent.Callable;
 import java.util.concurrent.FutureTask;
 import javax.net.ssl.SSLContext;
 import javax.net.ssl.SSLSocket;
@@ -53,8 +54,14 @@ class TlsAdmissionTest {
   private FutureTask<Transport> rank0(Time time) {
     BackendContext rank0 =
         BackendContext.builder("g", 0, 2, store, LIMIT).settings(settings).time(time).build();
-    return RawPeerScripts.background(
+    return background(
         () -> new TransportRendezvous(rank0, LESS, false, false).connect(Duration.ofMillis(1)));
+  }
+
+  private static <T> FutureTask<T> background(Callable<T> call) {
+    FutureTask<T> task = new FutureTask<>(call);
+    Thread _ = Thread.ofVirtual().start(task);
+    return task;
   }
 
   private void publish(ServerSocket server) {
@@ -105,7 +112,7 @@ class TlsAdmissionTest {
         tls.getOutputStream().write(5);
         assertThat(op.parkUntilDone(op.deadlineNanos())).isTrue();
         assertThat(op.cause()).isNull();
-        FutureTask<Void> closing = RawPeerScripts.background(() -> close(transport));
+        FutureTask<Void> closing = background(() -> close(transport));
         // A farewell, then the end of TLS, then the end of the connection.
         assertThat(Arrays.copyOf(tls.getInputStream().readNBytes(48), 16))
             .isEqualTo(RawPeer.words(48, Header.FAREWELL));
