@@ -7,22 +7,14 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.tutti.Store;
 import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreException;
-import dev.tutti.cpu.wait.WaitStrategy;
-import dev.tutti.spi.Time;
-import dev.tutti.store.JobToken;
 import java.io.BufferedReader;
 import java.io.IOException;
-import java.net.ConnectException;
-import java.net.InetAddress;
-import java.net.InetSocketAddress;
-import java.nio.channels.ServerSocketChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
-import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import org.junit.jupiter.api.AfterEach;
@@ -109,16 +101,6 @@ class TcpStoreExhaustionTest {
           .as("no log with " + text + " but " + Files.readString(log))
           .isLessThan(deadline);
       LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(5));
-    }
-  }
-
-  private static boolean refusesClients(int port) {
-    try (RawClient _ = RawClient.connect(port)) {
-      return false;
-    } catch (ConnectException e) {
-      return true;
-    } catch (IOException e) {
-      return false; // accepted by a copy of the listener, which was then closed
     }
   }
 
@@ -359,123 +341,6 @@ class TcpStoreExhaustionTest {
       assertThat(store.deleteKey("value/4")).isTrue();
       store.set("value/5", new byte[1 << 20]);
       assertThat(store.check("value/5")).isTrue();
-    }
-  }
-
-  @Test
-  void endsForGoodWhereItsThreadEnds() throws Exception {
-    CountDownLatch ended = new CountDownLatch(1);
-    ServerSocketChannel listener = ServerSocketChannel.open();
-    listener.bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0));
-    int own = listener.socket().getLocalPort();
-    ServerLoop loop =
-        new ServerLoop(
-            listener,
-            own,
-            JobToken.NONE,
-            null,
-            "a",
-            Long.MAX_VALUE,
-            Time.SYSTEM,
-            count -> {},
-            ended::countDown);
-    Thread thread = Thread.ofPlatform().daemon().start(loop);
-    LogCapture capture = new LogCapture();
-    try (RawClient waiting = RawClient.greeted(own);
-        RawClient silent = RawClient.connect(own)) {
-      waiting.send(request(Wire.PING)).send("05 06 07 08").expect("05 06 07 08");
-      loop.execute(
-          commands -> {
-            throw new StackOverflowError("deliberate");
-          });
-      waiting.expectEnd();
-      silent.expectEnd();
-      assertThat(ended.await(60, TimeUnit.SECONDS)).isTrue();
-      assertThat(loop.hasEnded()).isTrue();
-      capture.await(own, "stopped: java.lang.StackOverflowError: deliberate");
-      // A process that is being started holds a copy of the listener for a moment.
-      long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(60);
-      boolean refused =
-          WaitStrategy.until(
-              () -> refusesClients(own), deadline, TimeUnit.MILLISECONDS.toNanos(1), Time.SYSTEM);
-      assertThat(refused).isTrue();
-    } finally {
-      loop.stop();
-      capture.close();
-      assertThat(thread.join(Duration.ofMinutes(1))).isTrue();
-    }
-  }
-
-  @Test
-  void survivesTheEndOfMemory() throws Exception {
-    ServerSocketChannel listener = ServerSocketChannel.open();
-    listener.bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0));
-    int own = listener.socket().getLocalPort();
-    ServerLoop loop =
-        new ServerLoop(
-            listener,
-            own,
-            JobToken.NONE,
-            null,
-            "a",
-            Long.MAX_VALUE,
-            Time.SYSTEM,
-            count -> {},
-            () -> {});
-    Thread thread = Thread.ofPlatform().daemon().start(loop);
-    LogCapture capture = new LogCapture();
-    try (RawClient client = RawClient.greeted(own)) {
-      client.send(request(Wire.PING)).send("05 06 07 08").expect("05 06 07 08");
-      loop.execute(
-          commands -> {
-            throw new OutOfMemoryError("deliberate");
-          });
-      client.expectEnd();
-      capture.await(own, "OutOfMemoryError: deliberate; check -Xmx");
-      try (RawClient other = RawClient.greeted(own)) {
-        other.send(request(Wire.PING)).send("05 06 07 08").expect("05 06 07 08");
-      }
-    } finally {
-      loop.stop();
-      capture.close();
-      assertThat(thread.join(Duration.ofMinutes(1))).isTrue();
-    }
-  }
-
-  @Test
-  void dropsAllWaitersWhenMemoryEndsDuringAChange() throws Exception {
-    ServerSocketChannel listener = ServerSocketChannel.open();
-    listener.bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0));
-    int own = listener.socket().getLocalPort();
-    ServerLoop loop =
-        new ServerLoop(
-            listener,
-            own,
-            JobToken.NONE,
-            null,
-            "a",
-            Long.MAX_VALUE,
-            Time.SYSTEM,
-            count -> {
-              throw new OutOfMemoryError("deliberate");
-            },
-            () -> {});
-    Thread thread = Thread.ofPlatform().daemon().start(loop);
-    LogCapture capture = new LogCapture();
-    try (RawClient waits = RawClient.greeted(own);
-        RawClient idle = RawClient.greeted(own);
-        RawClient changes = RawClient.greeted(own)) {
-      waits.send(request(Wire.WAIT, 1L, "/come"));
-      waits.send(request(Wire.PING)).send("05 06 07 08").expect("05 06 07 08");
-      changes.send(request(Wire.ADD, Wire.INIT_KEY, 1L));
-      changes.expectEnd();
-      waits.expectEnd();
-      capture.await(own, "deliberate; check -Xmx; all waiting clients are dropped too");
-      idle.send(request(Wire.PING)).send("05 06 07 08").expect("05 06 07 08");
-    } finally {
-      loop.stop();
-      capture.close();
-      assertThat(thread.join(Duration.ofMinutes(1))).isTrue();
     }
   }
 }
