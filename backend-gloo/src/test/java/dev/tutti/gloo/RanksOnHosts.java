@@ -9,59 +9,67 @@ import dev.tutti.fake.simulation.SimulatedHost;
 import dev.tutti.fake.simulation.Simulation;
 import java.time.Duration;
 import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.FutureTask;
 
-/** Runs the ranks of Gloo groups on simulated hosts, each on one of its own. */
-final class RanksOnHosts {
-  /** The timeout of a group. */
-  static final Duration TIMEOUT = Duration.ofMinutes(2);
-
-  private RanksOnHosts() {}
+/**
+ * The ranks of a Gloo group on simulated hosts, each on one of its own; they share no memory.
+ *
+ * @param hosts the hosts in rank order
+ * @param tasks what the ranks run
+ */
+public record RanksOnHosts<T>(List<SimulatedHost> hosts, List<FutureTask<T>> tasks) {
+  private static final Duration TIMEOUT = Duration.ofMinutes(2);
 
   /**
-   * Runs a body on a thread of each host, and checks that no channel is left.
+   * Starts a thread of each rank.
    *
+   * @param size the number of ranks
    * @param store the store, used by all ranks
-   * @param body gets the options to join
-   * @return the results in rank order
+   * @param body what each rank runs with the options to join
    */
-  static <T> List<T> run(int size, Store store, Simulation.RankBody<T> body) throws Exception {
+  public static <T> RanksOnHosts<T> start(int size, Store store, Simulation.RankBody<T> body) {
     List<SimulatedHost> hosts = new ArrayList<>();
-    List<FutureTask<T>> ranks = new ArrayList<>();
+    List<FutureTask<T>> tasks = new ArrayList<>();
     for (int i = 0; i < size; i++) {
       int rank = i;
       SimulatedHost host = SimulatedHost.current().newHost("rank " + rank);
-      hosts.add(host);
-      GroupOptions options = options(host, store, rank, size, Map.of());
+      GroupOptions options = options(host, store, rank, size);
       FutureTask<T> task = new FutureTask<>(() -> body.run(options, rank));
-      ranks.add(task);
+      hosts.add(host);
+      tasks.add(task);
       Thread _ = host.time().start("rank " + rank, task);
     }
-    List<T> results = new ArrayList<>();
-    for (FutureTask<T> rank : ranks) {
-      results.add(rank.get());
-    }
-    assertThat(hosts).allSatisfy(host -> assertThat(host.openChannels()).isZero());
-    return results;
+    return new RanksOnHosts<>(hosts, tasks);
   }
 
-  /** Returns the options of a rank that shares no memory, unless further settings say so. */
-  static GroupOptions options(
-      SimulatedHost host, Store store, int rank, int size, Map<String, String> settings) {
-    Map<String, String> all = new HashMap<>();
-    all.put(GlooProvider.SHARED_BYTES.name(), "0");
-    all.put(GlooProvider.SPIN.name(), "0");
-    all.putAll(settings);
+  /** Runs a body on all ranks; returns the results in rank order. */
+  public static <T> List<T> run(int size, Store store, Simulation.RankBody<T> body)
+      throws Exception {
+    return start(size, store, body).end(size);
+  }
+
+  private static GroupOptions options(SimulatedHost host, Store store, int rank, int size) {
     return GroupOptions.DEFAULT
         .withStore(store)
         .withRank(rank)
         .withSize(size)
         .withTime(host.time())
         .withProvider(new GlooProvider(host.channels(), host.address()))
-        .withSettings(Settings.ofEnvironment(all))
+        .withSettings(
+            Settings.ofEnvironment(
+                Map.of(GlooProvider.SHARED_BYTES.name(), "0", GlooProvider.SPIN.name(), "0")))
         .withTimeout(TIMEOUT);
+  }
+
+  /** Returns the results of the first ranks, and checks that no rank has left a channel open. */
+  public List<T> end(int count) throws Exception {
+    List<T> results = new ArrayList<>();
+    for (FutureTask<T> task : tasks.subList(0, count)) {
+      results.add(task.get());
+    }
+    assertThat(hosts).allSatisfy(host -> assertThat(host.openChannels()).isZero());
+    return results;
   }
 }

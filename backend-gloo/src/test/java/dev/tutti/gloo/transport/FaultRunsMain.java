@@ -38,7 +38,7 @@ import java.util.stream.Stream;
  * in a process of {@link FaultRunsTest}, and prints a line for each run and {@code OK} at the end.
  */
 final class FaultRunsMain {
-  private static final int SIZE = 3;
+  static final int SIZE = 3;
   private static final Duration SHORT = Duration.ofMillis(100);
 
   /** Longer than the JDK keeps the thread that waited for a process, which is a minute. */
@@ -57,7 +57,7 @@ final class FaultRunsMain {
     NO_ROOM
   }
 
-  private interface Body {
+  interface Body {
     void run(ProcessGroup group) throws Exception;
   }
 
@@ -82,7 +82,7 @@ final class FaultRunsMain {
   public static void main(String[] args) throws Exception {
     int runs = Integer.parseInt(args[0]);
     FaultRunsMain world = new FaultRunsMain(Path.of(args[1]));
-    List<String> names = List.copyOf(FAULTS.keySet());
+    List<String> names = FAULTS.keySet().stream().limit(runs).toList();
     // The first run of each kind loads classes, which keeps files open.
     for (String name : names) {
       world.run(name, Way.MEMORY);
@@ -195,7 +195,7 @@ final class FaultRunsMain {
     }
   }
 
-  private static void reduce(ProcessGroup group) {
+  static void reduce(ProcessGroup group) {
     for (int count : new int[] {1, 3000, 200_000}) {
       Tensor tensor = Tensor.allocate(DType.FLOAT32, count);
       tensor.fill(group.rank() + 1);
@@ -206,7 +206,7 @@ final class FaultRunsMain {
     }
   }
 
-  private static void expectFailure(Runnable call) {
+  static void expectFailure(Runnable call) {
     try {
       call.run();
     } catch (TuttiException e) {
@@ -215,12 +215,12 @@ final class FaultRunsMain {
     throw new AssertionError("no failure");
   }
 
-  private static void reduceOtherType(ProcessGroup group) {
+  static void reduceOtherType(ProcessGroup group) {
     DType dtype = group.rank() == 1 ? DType.INT64 : DType.FLOAT32;
     expectFailure(() -> reduceOften(group, dtype, 5000));
   }
 
-  private static void reduceOtherSize(ProcessGroup group) {
+  static void reduceOtherSize(ProcessGroup group) {
     expectFailure(() -> reduceOften(group, DType.FLOAT32, group.rank() == 2 ? 70_000 : 4));
   }
 
@@ -242,20 +242,20 @@ final class FaultRunsMain {
                 .await());
   }
 
-  private static void abort(ProcessGroup group) {
+  static void abort(ProcessGroup group) {
     if (group.rank() == 2) {
       group.abort("enough");
     }
     expectFailure(() -> reduce(group));
   }
 
-  private static void closeEarly(ProcessGroup group) {
+  static void closeEarly(ProcessGroup group) {
     if (group.rank() != 0) {
       expectFailure(() -> reduceOften(group, DType.FLOAT32, 100_000));
     }
   }
 
-  private static void leaveMessages(ProcessGroup group) {
+  static void leaveMessages(ProcessGroup group) {
     int next = (group.rank() + 1) % SIZE;
     group.recv(Tensor.allocate(DType.FLOAT32, 5000), next, 0, CallOptions.ASYNC);
     group.send(Tensor.allocate(DType.FLOAT32, 300_000), next, 7, CallOptions.ASYNC);
