@@ -33,14 +33,14 @@ import org.junit.jupiter.params.provider.CsvSource;
 /**
  * Runs rendezvous in which one rank publishes something wrong. All ranks must finish by the
  * deadline, either with a working group or with an exception that gives the reason. There are 60
- * rendezvous by default; {@code -Dtutti.fuzz=10000000} makes them 10 thousand.
+ * rendezvous by default; {@code -Dtutti.fuzz=10000000} makes them 10 thousand. {@link
+ * SimulatedRendezvousFuzzTest} does so without shared memory.
  */
 class RendezvousFuzzTest {
   private static final int INPUTS = Math.max(60, Integer.getInteger("tutti.fuzz", 0) / 1000);
   private static final int SIZE = 3;
   private static final long SEED = 20_261_121;
   private static final Duration TIMEOUT = Duration.ofMillis(400);
-  private static final Duration LIMIT = Duration.ofSeconds(100);
   private static final Duration LONG = GlooWorld.TIMEOUT;
   private static final long MOST_ALLOCATED = 64 << 20;
   private static final int LARGE = 1 << 20;
@@ -78,7 +78,7 @@ class RendezvousFuzzTest {
   @TempDir Path directory;
 
   /** Returns a store that modifies the value set under a key. */
-  private static Store spoiled(HashStore store, String key, UnaryOperator<byte[]> change) {
+  static Store spoiled(HashStore store, String key, UnaryOperator<byte[]> change) {
     return (Store)
         Proxy.newProxyInstance(
             Store.class.getClassLoader(),
@@ -145,15 +145,12 @@ class RendezvousFuzzTest {
       SplittableRandom random = new SplittableRandom(SEED + i);
       String key = KEYS.get(i % KEYS.size());
       String spoiled = key.equals("algorithms/0") ? key : key + random.nextInt(SIZE);
-      long start = System.nanoTime();
       List<Throwable> thrown =
           meet(
               spoiled,
               bytes -> changed(bytes, random),
               TIMEOUT,
               GlooWorld.settings(SHARED, "256K"));
-      Duration took = Duration.ofNanos(System.nanoTime() - start);
-      assertThat(took).as("input %d, %s", i, spoiled).isLessThan(LIMIT);
       for (Throwable each : thrown) {
         if (each != null) {
           assertThat(each)
@@ -170,7 +167,7 @@ class RendezvousFuzzTest {
     }
   }
 
-  private static byte[] changed(byte[] bytes, SplittableRandom random) {
+  static byte[] changed(byte[] bytes, SplittableRandom random) {
     byte[] copy = bytes.clone();
     switch (random.nextInt(7)) {
       case 0 -> copy = Arrays.copyOf(bytes, random.nextInt(bytes.length));
@@ -183,29 +180,6 @@ class RendezvousFuzzTest {
     return copy;
   }
 
-  /** Changes one text, which all ranks read and none accepts. */
-  @ParameterizedTest
-  @CsvSource(
-      delimiter = '|',
-      value = {
-        "host/beacon/1|rubbish|what rank 1 published to share memory: not an offer",
-        "host/beacon/2|../passwd 262144 two-level|what rank 2 published to share memory: not an"
-            + " offer",
-        "host/result/0|leads 0,2|rank 0 leads rank 2, which does not follow it",
-        "host/result/0|leads 0,7|what rank 0 published to share memory: expected rank 0, then"
-            + " ascending ranks of 0..2",
-        "host/result/1|follows x|what rank 1 published to share memory: not a rank: 'x'",
-        "0/2|short|cannot read the Gloo address of rank 2"
-      })
-  void everyRankNamesWhoPublishedRubbish(String key, String text, String message) throws Exception {
-    byte[] bytes = text.getBytes(StandardCharsets.UTF_8);
-    assertThat(meet(key, good -> bytes))
-        .hasSize(SIZE)
-        .allSatisfy(
-            each ->
-                assertThat(each).isInstanceOf(TuttiException.class).hasMessageContaining(message));
-  }
-
   /**
    * Changes a text that only a follower reads. The follower reports it, and all ranks continue
    * without shared memory.
@@ -216,25 +190,5 @@ class RendezvousFuzzTest {
     byte[] bytes = text.getBytes(StandardCharsets.UTF_8);
     List<Throwable> thrown = meet("host/memory/0", good -> bytes);
     assertThat(thrown).hasSize(SIZE).containsOnlyNulls();
-  }
-
-  /** Replaces the table with another one, which all ranks must then use. */
-  @Test
-  void rankZeroGoesByTheTableThatTheOthersRead() throws Exception {
-    byte[] bytes = "allReduce=halving-doubling".getBytes(StandardCharsets.UTF_8);
-    List<Throwable> thrown = meet("algorithms/0", good -> bytes);
-    assertThat(thrown).hasSize(SIZE).containsOnlyNulls();
-  }
-
-  @Test
-  void theTableOfRankZeroIsChecked() throws Exception {
-    byte[] bytes = "allReduce=none".getBytes(StandardCharsets.UTF_8);
-    List<Throwable> thrown = meet("algorithms/0", good -> bytes);
-    // A rank that is later than the first reader may find only that the first one has left.
-    assertThat(thrown)
-        .hasSize(SIZE)
-        .allSatisfy(each -> assertThat(each).isInstanceOf(TuttiException.class))
-        .anySatisfy(
-            each -> assertThat(each).hasMessageContaining("the algorithms that rank 0 published"));
   }
 }
