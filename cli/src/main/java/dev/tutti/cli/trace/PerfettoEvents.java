@@ -28,18 +28,15 @@ final class PerfettoEvents {
   private int rows;
   private final List<Object> events = new ArrayList<>();
 
-  /** An operation or a pause, by the clock of its rank. */
-  private record Slice(String name, String kind, long start, long nanos, Map<String, Object> args) {
-    long end() {
-      return start + nanos;
-    }
-  }
+  /** An operation or a pause, with its start and length in microseconds. */
+  private record Slice(
+      String name, String kind, double start, double length, Map<String, Object> args) {}
 
   private PerfettoEvents(JobView job) {
     this.job = job;
     this.fromMicros =
         job.records().pauses().stream()
-            .mapToDouble(pause -> job.lags().micros(pause.rank(), pause.startNanos()))
+            .mapToDouble(pause -> job.lags().micros(pause))
             .reduce(0, Math::min);
   }
 
@@ -60,15 +57,21 @@ final class PerfettoEvents {
               new Slice(
                   call.type().label(),
                   kind,
-                  call.startNanos(),
-                  job.records().nanos(call),
+                  job.lags().micros(call),
+                  job.records().nanos(call) / 1e3,
                   details(call)));
     }
     for (Pause pause : job.records().pauses()) {
       if (pause.rank() == rank) {
         slices
             .computeIfAbsent("pauses", _ -> new ArrayList<>())
-            .add(new Slice(pause.what(), "pause", pause.startNanos(), pause.nanos(), Map.of()));
+            .add(
+                new Slice(
+                    pause.what(),
+                    "pause",
+                    job.lags().micros(pause),
+                    pause.nanos() / 1e3,
+                    Map.of()));
       }
     }
     slices.forEach((title, each) -> add(rank, title, each));
@@ -87,27 +90,27 @@ final class PerfettoEvents {
 
   /** Adds slices to as few new rows as they need. */
   private void add(int rank, String title, List<Slice> slices) {
-    slices.sort(Comparator.comparingLong(Slice::start));
+    slices.sort(Comparator.comparingDouble(Slice::start));
     int first = rows + 1;
-    List<Long> ends = new ArrayList<>();
+    List<Double> ends = new ArrayList<>();
     for (Slice slice : slices) {
       int row = 0;
       while (row < ends.size() && ends.get(row) > slice.start) {
         row++;
       }
       if (row == ends.size()) {
-        ends.add(0L);
+        ends.add(0.0);
         name("thread_name", rank, first + row, title + (row == 0 ? "" : " " + (row + 1)));
       }
-      ends.set(row, slice.end());
+      ends.set(row, slice.start + slice.length);
       Map<String, Object> event = new LinkedHashMap<>();
       event.put("ph", "X");
       event.put("name", slice.name);
       event.put("cat", slice.kind);
       event.put("pid", rank);
       event.put("tid", first + row);
-      event.put("ts", job.lags().micros(rank, slice.start) - fromMicros);
-      event.put("dur", slice.nanos / 1e3);
+      event.put("ts", slice.start - fromMicros);
+      event.put("dur", slice.length);
       event.put("args", slice.args);
       events.add(event);
     }

@@ -1,18 +1,21 @@
 package dev.tutti.cli.trace;
 
 import dev.tutti.runtime.view.JobRecords;
+import dev.tutti.runtime.view.JobRecords.Taken;
+import dev.tutti.runtime.view.RankOperation;
 import java.time.Instant;
 import java.time.LocalDateTime;
 import java.time.ZoneId;
 import java.time.format.DateTimeFormatter;
 import java.util.ArrayList;
 import java.util.Comparator;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.SortedSet;
 import java.util.TreeSet;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
 
 /** Files by the jobs that wrote them. */
 final class TraceJobs {
@@ -20,7 +23,8 @@ final class TraceJobs {
    * Records do not name their job. Two files are of different jobs if they give all operations that
    * they share other times, or if their groups of all ranks differ. Files are assigned in the order
    * of their last operations, each to the newest job that it fits. A record has the last known time
-   * of an operation that never waited, so a recording may have a later one.
+   * of an operation that never waited, so a recording may have one that is later, by minutes for a
+   * rank that always comes last.
    */
   private static final String ALL = "0";
 
@@ -60,26 +64,36 @@ final class TraceJobs {
       if (!ours.isEmpty() && !theirs.isEmpty() && !ours.equals(theirs)) {
         return false;
       }
-      long tolerance = isRecording == other.isRecording ? SAME_NANOS : SIMILAR_NANOS;
-      Map<List<Object>, Long> starts = starts();
-      Map<List<Object>, Long> others = other.starts();
-      others.keySet().retainAll(starts.keySet());
+      Map<List<Object>, RankOperation> calls = calls();
+      Map<List<Object>, RankOperation> others = other.calls();
+      others.keySet().retainAll(calls.keySet());
       return others.isEmpty()
           || others.entrySet().stream()
-              .anyMatch(
-                  each ->
-                      Math.abs(each.getValue() - starts.getOrDefault(each.getKey(), 0L))
-                          <= tolerance);
+              .anyMatch(each -> isSame(calls.get(each.getKey()), each.getValue(), other));
     }
 
-    /** Returns when each operation was called, as far as the file says. */
-    private Map<List<Object>, Long> starts() {
-      Map<List<Object>, Long> starts = new HashMap<>();
-      trace.operations().values().stream()
+    private boolean isSame(@Nullable RankOperation own, RankOperation theirs, Part other) {
+      if (own == null) {
+        return false;
+      }
+      return isRecording == other.isRecording
+          ? Math.abs(own.startNanos() - theirs.startNanos()) <= SAME_NANOS
+          : own.startNanos() - other.latest(theirs) <= SIMILAR_NANOS
+              && theirs.startNanos() - latest(own) <= SIMILAR_NANOS;
+    }
+
+    /** Returns until when an operation may have been called. */
+    private long latest(RankOperation call) {
+      Taken taken = trace.taken().get(call.rank());
+      return call.hasNotWaited() && taken != null ? taken.nanos() : call.startNanos();
+    }
+
+    /** Returns the operations of which the file says when they were called. */
+    private Map<List<Object>, RankOperation> calls() {
+      return trace.operations().values().stream()
           .flatMap(List::stream)
           .filter(call -> call.startNanos() != 0)
-          .forEach(call -> starts.put(call.key(), call.startNanos()));
-      return starts;
+          .collect(Collectors.toMap(RankOperation::key, call -> call, (_, later) -> later));
     }
   }
 

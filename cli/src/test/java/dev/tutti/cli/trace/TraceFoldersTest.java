@@ -1,12 +1,21 @@
 package dev.tutti.cli.trace;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.tutti.OpType;
 import dev.tutti.cli.Main;
 import dev.tutti.cli.TestTerminal;
+import dev.tutti.cli.trace.TraceJobs.Part;
+import dev.tutti.runtime.operation.RankProgress.Issued;
+import dev.tutti.runtime.view.JobRecords;
+import dev.tutti.runtime.view.JobRecords.Taken;
+import dev.tutti.runtime.view.RankOperation;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
+import java.util.List;
 import java.util.Map;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
@@ -61,6 +70,28 @@ class TraceFoldersTest {
             "tutti trace: the files are of 2 jobs or attempts; give those of one:",
             "   " + a0 + ", " + a1,
             "   " + b0 + ", " + b1);
+  }
+
+  /** Returns a file in which a rank called an operation at a time, and ended it. */
+  private static Part file(String name, long startSeconds, long endSeconds) {
+    JobRecords records = JobRecords.empty();
+    Issued call = new Issued(OpType.ALL_REDUCE, 7, "", "float32", 1, -1, "");
+    long start = Duration.ofSeconds(startSeconds).toNanos();
+    long end = Duration.ofSeconds(endSeconds).toNanos();
+    records.add(new RankOperation(0, "0", call, -1, 0, "", true, start, end, false));
+    records.taken().put(0, new Taken(Duration.ofSeconds(100).toNanos(), 0));
+    return new Part(name, name.endsWith(".jfr"), records);
+  }
+
+  /** Its flight record has the last time that it knows, its recording the time of each call. */
+  @Test
+  void theRecordingOfARankThatNeverWaitedIsOfItsJob() {
+    Part record = file("0.json", 10, 0);
+    TraceJobs.requireOne(List.of(record, file("0.jfr", 90, 91)));
+    assertThatThrownBy(() -> TraceJobs.requireOne(List.of(record, file("0.jfr", 110, 111))))
+        .hasMessageContaining("the files are of 2 jobs");
+    assertThatThrownBy(() -> TraceJobs.requireOne(List.of(record, file("0.jfr", 5, 6))))
+        .hasMessageContaining("the files are of 2 jobs");
   }
 
   /** A job of fewer ranks leaves files of an older one. */

@@ -132,7 +132,7 @@ final class FlightRecords implements RecordSource {
   private synchronized List<Path> write(Path prefix) throws IOException {
     List<FlightRecord.Part> parts = parts();
     return RecordFiles.write(
-        prefix, rank, FlightRecord.ofKnownToTorch(rank, restarts, parts), toMap(parts));
+        prefix, rank, withTime(FlightRecord.ofKnownToTorch(rank, restarts, parts)), toMap(parts));
   }
 
   /** Returns the content of the JSON file. */
@@ -142,10 +142,14 @@ final class FlightRecords implements RecordSource {
 
   /** Returns a record of this rank with some parts. */
   Map<String, Object> toMap(List<FlightRecord.Part> parts) {
-    Map<String, Object> map = FlightRecord.of(rank, restarts, parts);
-    map.put("time_ns", time.epochMillis() * 1_000_000);
-    map.put("slow_ms", settings.get(RuntimeSettings.SLOW).toMillis());
-    return map;
+    return withTime(FlightRecord.of(rank, restarts, parts));
+  }
+
+  /** Adds when the record was taken, and how long an operation may wait. */
+  private Map<String, Object> withTime(Map<String, Object> record) {
+    record.put("time_ns", time.epochMillis() * 1_000_000);
+    record.put("slow_ms", settings.get(RuntimeSettings.SLOW).toMillis());
+    return record;
   }
 
   /** Returns the open groups, in the order in which they were created. */

@@ -120,18 +120,18 @@ public record JobRecords(
         });
   }
 
-  /** Returns the collectives of a group by number, each with its operations by rank. */
-  SortedMap<Long, SortedMap<Integer, RankOperation>> collectives(String group) {
-    SortedMap<Long, SortedMap<Integer, RankOperation>> all = new TreeMap<>();
-    for (Map.Entry<Integer, List<RankOperation>> each : operations.entrySet()) {
-      for (RankOperation call : each.getValue()) {
-        if (!call.isMessage() && call.group().equals(group)) {
-          all.computeIfAbsent(call.call().sequence(), _ -> new TreeMap<>())
-              .put(each.getKey(), call);
-        }
-      }
-    }
-    return all;
+  /** Returns the collectives by group and number, each with its operations by rank. */
+  List<SortedMap<Integer, RankOperation>> collectives() {
+    SortedMap<String, SortedMap<Long, SortedMap<Integer, RankOperation>>> all = new TreeMap<>();
+    operations.values().stream()
+        .flatMap(List::stream)
+        .filter(call -> !call.isMessage())
+        .forEach(
+            call ->
+                all.computeIfAbsent(call.group(), _ -> new TreeMap<>())
+                    .computeIfAbsent(call.call().sequence(), _ -> new TreeMap<>())
+                    .put(call.rank(), call));
+    return all.values().stream().flatMap(group -> group.values().stream()).toList();
   }
 
   /** Returns how long an operation has taken or waited until the record was taken. */

@@ -211,7 +211,7 @@ final class JobTable {
         map.put("rank", call.rank());
         map.put("group", call.group());
         map.put("name", call.describe());
-        map.put("ts", job.lags().micros(call.rank(), call.startNanos()));
+        map.put("ts", job.lags().micros(call));
         map.put("dur", job.records().nanos(call) / 1e3);
         map.put("moving", Math.min(job.lags().moving(call), job.records().nanos(call)) / 1e3);
         map.put("ended", call.isCompleted());
@@ -226,7 +226,7 @@ final class JobTable {
     Map<String, Object> map = new LinkedHashMap<>();
     map.put("rank", pause.rank());
     map.put("name", pause.what());
-    map.put("ts", job.lags().micros(pause.rank(), pause.startNanos()));
+    map.put("ts", job.lags().micros(pause));
     map.put("dur", pause.nanos() / 1e3);
     return map;
   }

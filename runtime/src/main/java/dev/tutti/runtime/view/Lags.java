@@ -19,9 +19,9 @@ public final class Lags {
    * The time that a rank spent in a collective is known by the rank's own clock. The rank that
    * spent the shortest time came last, and each of the others waited for it for the time that it
    * spent in excess of that, so no clock is compared with another. A rank that never had to wait
-   * was not timed, and counts as 0. In a collective that has not ended, the ranks that have come
-   * have waited until their records were taken. For the timeline, clocks are aligned by the ends of
-   * collectives that end on all ranks at once.
+   * was not timed, and counts as 0; it came when the first of the others ended. In a collective
+   * that has not ended, the ranks that have come have waited until their records were taken. For
+   * the timeline, clocks are aligned by the ends of collectives that end on all ranks at once.
    */
   private static final Set<OpType> END_TOGETHER =
       EnumSet.of(
@@ -39,6 +39,10 @@ public final class Lags {
   private final List<HeldUp> heldUp = new ArrayList<>();
   private final SortedMap<Integer, List<Long>> ends = new TreeMap<>();
   private final SortedMap<Integer, Long> offsets = new TreeMap<>();
+
+  /** When operations that never waited began, by one clock. */
+  private final Map<RankOperation, Long> began = new HashMap<>();
+
   private long originNanos;
   private final Map<RankOperation, Long> moving = new HashMap<>();
 
@@ -117,13 +121,16 @@ public final class Lags {
   /** Measures what the records say. */
   public static Lags of(JobRecords records) {
     Lags lags = new Lags(records);
-    records.operations().forEach(lags::measureSpan);
-    records.groups().forEach(lags::measure);
+    List<SortedMap<Integer, RankOperation>> collectives = records.collectives();
+    collectives.forEach(lags::compareClocks);
     lags.ends.forEach((rank, differences) -> lags.offsets.put(rank, median(differences)));
+    collectives.forEach(lags::place);
+    records.operations().forEach(lags::measureSpan);
+    collectives.forEach(lags::measure);
     lags.originNanos =
         records.operations().values().stream()
             .flatMap(List::stream)
-            .mapToLong(call -> call.startNanos() + lags.offset(call.rank()))
+            .mapToLong(lags::began)
             .min()
             .orElse(0);
     return lags;
@@ -149,9 +156,18 @@ public final class Lags {
     return moving.getOrDefault(call, call.isMessage() ? call.nanos() : 0);
   }
 
-  /** Returns a time of a rank's clock by one clock, in microseconds since the first operation. */
-  public double micros(int rank, long nanos) {
-    return (nanos + offset(rank) - originNanos) / 1e3;
+  /** Returns when an operation began by one clock, in microseconds since the first one. */
+  public double micros(RankOperation call) {
+    return (began(call) - originNanos) / 1e3;
+  }
+
+  /** Returns when a pause began, in the same terms. */
+  public double micros(Pause pause) {
+    return (pause.startNanos() + offset(pause.rank()) - originNanos) / 1e3;
+  }
+
+  private long began(RankOperation call) {
+    return began.getOrDefault(call, call.startNanos() + offset(call.rank()));
   }
 
   /** Returns what to add to a rank's clock. */
@@ -163,25 +179,22 @@ public final class Lags {
     long from = Long.MAX_VALUE;
     long to = Long.MIN_VALUE;
     for (RankOperation call : calls) {
-      from = Math.min(from, call.startNanos());
-      to = Math.max(to, Math.max(call.startNanos() + records.nanos(call), call.endNanos()));
+      from = Math.min(from, began(call));
+      to = Math.max(to, began(call) + records.nanos(call));
     }
     Lag lag = new Lag();
     lag.spanNanos = Math.max(0, to - from);
     ranks.put(rank, lag);
   }
 
-  private void measure(String group, List<Integer> members) {
-    for (SortedMap<Integer, RankOperation> calls : records.collectives(group).values()) {
-      compareClocks(calls);
-      boolean isWhole = calls.size() == members.size();
-      if (isWhole && calls.size() > 1 && calls.values().stream().allMatch(RankOperation::isTimed)) {
-        measure(calls);
-      } else if (!calls.values().stream().allMatch(RankOperation::isCompleted)) {
-        long least =
-            isWhole ? calls.values().stream().mapToLong(records::nanos).min().orElse(0) : 0;
-        calls.values().forEach(call -> addTimes(call, least));
-      }
+  private void measure(SortedMap<Integer, RankOperation> calls) {
+    String group = calls.firstEntry().getValue().group();
+    boolean isWhole = calls.size() == records.groups().getOrDefault(group, List.of()).size();
+    if (isWhole && calls.size() > 1 && calls.values().stream().allMatch(RankOperation::isTimed)) {
+      measureWhole(calls);
+    } else if (!calls.values().stream().allMatch(RankOperation::isCompleted)) {
+      long least = isWhole ? calls.values().stream().mapToLong(records::nanos).min().orElse(0) : 0;
+      calls.values().forEach(call -> addTimes(call, least));
     }
   }
 
@@ -195,7 +208,7 @@ public final class Lags {
     return waited;
   }
 
-  private void measure(SortedMap<Integer, RankOperation> calls) {
+  private void measureWhole(SortedMap<Integer, RankOperation> calls) {
     RankOperation last = calls.firstEntry().getValue();
     for (RankOperation call : calls.values()) {
       last = call.nanos() < last.nanos() ? call : last;
@@ -221,11 +234,12 @@ public final class Lags {
    * Finds the pauses that account for most of the time by which a rank was late, by its own clock.
    */
   private void findPauses(RankOperation last, long lagNanos) {
+    long came = began(last) - offset(last.rank());
     long paused = 0;
     SortedSet<String> what = new TreeSet<>();
     for (Pause pause : records.pauses()) {
       if (pause.rank() == last.rank()) {
-        long part = pause.within(last.startNanos() - lagNanos, last.startNanos());
+        long part = pause.within(came - lagNanos, came);
         if (part > 0) {
           paused += part;
           what.add(pause.what());
@@ -250,6 +264,19 @@ public final class Lags {
             .add(first.endNanos() - call.endNanos());
       }
     }
+  }
+
+  /** Notes that ranks that never waited came when the first of the others ended. */
+  private void place(SortedMap<Integer, RankOperation> calls) {
+    calls.values().stream()
+        .filter(call -> call.endNanos() != 0)
+        .mapToLong(call -> call.endNanos() + offset(call.rank()))
+        .min()
+        .ifPresent(
+            end ->
+                calls.values().stream()
+                    .filter(RankOperation::hasNotWaited)
+                    .forEach(call -> began.put(call, end)));
   }
 
   private static long median(List<Long> values) {

@@ -51,6 +51,11 @@ public record RankOperation(
     return isCompleted && (endNanos != 0 || !isOfTorch);
   }
 
+  /** Returns whether it never had to wait, so that its start is only the last time known before. */
+  public boolean hasNotWaited() {
+    return isTimed() && endNanos == 0;
+  }
+
   /** Returns the time that the operation took, or 0 if it was not timed. */
   public long nanos() {
     return endNanos == 0 ? 0 : Math.max(0, endNanos - startNanos);

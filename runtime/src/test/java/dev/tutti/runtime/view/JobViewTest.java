@@ -186,6 +186,28 @@ class JobViewTest {
         .startsWith("rank 2's JVM was paused for 240 ms: GC, before allReduce #");
   }
 
+  /** Such a rank does not look at its clock, so it records the time of its first step for all. */
+  @Test
+  void aRankThatNeverWaitsCameWhenTheFirstOfTheOthersEnded() {
+    for (int step = 1; step <= 20; step++) {
+      record(0, step, 100 * step, 100 * step + 60);
+      record(1, step, 100 * step + 1, 100 * step + 61);
+      record(LAST, step, 1, 0);
+    }
+    JobView slow = JobView.of(records);
+    assertThat(slow.verdict().text())
+        .isEqualTo(
+            "rank 2 is slow: last in 20 of 20, others waited 1.2 s for it (61 % of the job)");
+    assertThat(records.operations().get(LAST))
+        .extracting(call -> slow.lags().micros(call))
+        .isEqualTo(
+            IntStream.rangeClosed(1, 20).mapToObj(step -> (100.0 * step - 40) * 1000).toList());
+    records.pauses().add(new Pause(LAST, 1010 * MILLI, 1060 * MILLI, "GC"));
+    assertThat(JobView.of(records).lags().heldUp())
+        .extracting(held -> held.call().call().sequence())
+        .containsExactly(10L);
+  }
+
   @Test
   void aRankWithoutARecordIsNamed() {
     records.addGroup("0", List.of(0, 1, 2));
