@@ -39,16 +39,11 @@ record JobFacts(
   /** Returns the failures of groups, in words, without what has been said before. */
   List<String> failures(String said) {
     SortedSet<String> all = new TreeSet<>();
-    replay.verdicts.forEach(judged -> all.add(judged.after(said)));
+    replay.verdicts().forEach(judged -> all.add(judged.after(said)));
     for (RankStanding standing : standings.values()) {
-      standing
-          .groups()
-          .forEach(
-              (name, group) -> {
-                if (!group.failure().isEmpty() && !said.endsWith(group.failure())) {
-                  all.add("group " + name + ": " + group.failure());
-                }
-              });
+      standing.groups().values().stream()
+          .filter(in -> !in.failure().isEmpty() && !said.endsWith(in.failure()))
+          .forEach(in -> all.add("group " + in.group() + ": " + in.failure()));
     }
     return List.copyOf(all);
   }

@@ -15,6 +15,7 @@ import dev.tutti.runtime.view.RankStanding.InGroup;
 import dev.tutti.runtime.view.RankStanding.Wait;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.Collections;
 import java.util.Comparator;
 import java.util.HashSet;
@@ -100,15 +101,13 @@ final class JobJudge {
               .orElseGet(() -> failures.firstEntry().getValue());
       return inJob(job, each.getKey(), JobVerdict.ofFailure(best.evidence()));
     }
-    for (RankStanding standing : job.standings().values()) {
-      for (Map.Entry<String, InGroup> each : standing.groups().entrySet()) {
-        if (!each.getValue().failure().isEmpty()) {
-          String text = "group " + each.getKey() + " failed: " + each.getValue().failure();
-          return new JobVerdict(State.FAILED, -1, text);
-        }
-      }
-    }
-    return null;
+    return job.standings().values().stream()
+        .flatMap(standing -> standing.groups().values().stream())
+        .filter(in -> !in.failure().isEmpty())
+        .map(in -> "group " + in.group() + " failed: " + in.failure())
+        .map(text -> new JobVerdict(State.FAILED, -1, text))
+        .findFirst()
+        .orElse(null);
   }
 
   private JobVerdict ofTimes() {
@@ -140,11 +139,11 @@ final class JobJudge {
   private @Nullable JobVerdict longestWait(long hungNanos) {
     Waiting longest = null;
     for (Map.Entry<Integer, RankStanding> rank : job.standings().entrySet()) {
-      for (Map.Entry<String, InGroup> group : rank.getValue().groups().entrySet()) {
-        for (Wait wait : group.getValue().waits()) {
+      for (InGroup in : rank.getValue().groups().values()) {
+        for (Wait wait : in.waits()) {
           long nanos = wait.nanos() < 0 ? hungNanos : wait.nanos();
           if (longest == null || nanos > longest.nanos) {
-            longest = new Waiting(rank.getKey(), group.getKey(), wait, nanos);
+            longest = new Waiting(rank.getKey(), in.group(), wait, nanos);
           }
         }
       }
@@ -185,20 +184,16 @@ final class JobJudge {
   }
 
   private JobVerdict ofLags() {
-    long span = 0;
-    long all = 0;
-    long most = -1;
-    int worst = -1;
-    for (Map.Entry<Integer, Lag> each : job.lags().ranks().entrySet()) {
-      long total = each.getValue().totalNanos();
-      span = Math.max(span, each.getValue().spanNanos);
-      all += total;
-      if (total > most) {
-        most = total;
-        worst = each.getKey();
-      }
-    }
+    Collection<Lag> lags = job.lags().ranks().values();
+    long span = lags.stream().mapToLong(lag -> lag.spanNanos).max().orElse(0);
+    long all = lags.stream().mapToLong(Lag::totalNanos).sum();
+    int worst =
+        job.lags().ranks().entrySet().stream()
+            .max(Map.Entry.comparingByValue(Comparator.comparingLong(Lag::totalNanos)))
+            .map(Map.Entry::getKey)
+            .orElse(-1);
     Lag lag = job.lags().of(worst);
+    long most = lag.totalNanos();
     boolean isSlow = lag.times(LATE_NANOS) >= OFTEN && 10 * most >= span && 3 * most >= 2 * all;
     JobVerdict paused = ofPauses(isSlow ? worst : -1, isSlow ? most / 2 : span / 100);
     return paused != null && !(isSlow && paused.rank() != worst)

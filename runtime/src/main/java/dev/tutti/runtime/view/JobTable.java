@@ -33,31 +33,27 @@ final class JobTable {
   /**
    * What is shown of a rank.
    *
-   * @param group the group in which it has waited longest, or else its first group; or empty
-   * @param in where it stands in that group, or null
+   * @param in where it stands in the group in which it has waited longest, or null
    * @param longest the operation in which it has waited longest, or null
    * @param missing the ranks that it waits for
    */
   private record Row(
       int rank,
       String process,
-      String group,
       @Nullable InGroup in,
       @Nullable Wait longest,
       List<Integer> missing,
       Lag lag) {
     static Row of(JobFacts job, int rank, RankStanding standing) {
-      String group = "";
-      InGroup in = null;
-      for (Map.Entry<String, InGroup> each : standing.groups().entrySet()) {
-        if (in == null || each.getValue().nanos() > in.nanos()) {
-          group = each.getKey();
-          in = each.getValue();
-        }
-      }
+      InGroup in = standing.foremost();
       Wait wait = in == null ? null : in.longest();
-      List<Integer> missing = wait == null ? List.of() : job.waitsFor(rank, group, wait);
-      return new Row(rank, standing.process(), group, in, wait, missing, job.lags().of(rank));
+      List<Integer> missing =
+          in == null || wait == null ? List.of() : job.waitsFor(rank, in.group(), wait);
+      return new Row(rank, standing.process(), in, wait, missing, job.lags().of(rank));
+    }
+
+    private String group() {
+      return in == null ? "" : in.group();
     }
 
     private String operation() {
@@ -84,7 +80,7 @@ final class JobTable {
     /** Returns the texts of a line by the heads of their columns. */
     Map<String, String> texts() {
       Map<String, String> texts = JobTable.texts(rank, process);
-      texts.put("group", group);
+      texts.put("group", group());
       texts.put("operation", operation());
       texts.put("for", "");
       texts.put("waits for", "");
@@ -118,7 +114,7 @@ final class JobTable {
       map.put("rank", rank);
       map.put("state", "alive");
       map.put("process", process);
-      map.put("group", group);
+      map.put("group", group());
       map.put("operation", operation());
       map.put("waited_s", longest == null || longest.nanos() < 0 ? null : longest.nanos() / 1e9);
       map.put("waits_for", missing);
@@ -186,8 +182,7 @@ final class JobTable {
   static Map<String, Object> toMap(JobFacts job, JobVerdict verdict, List<String> problems) {
     Map<String, Object> map = new LinkedHashMap<>();
     map.put("verdict", verdict.toMap());
-    Map<String, Object> groups = new LinkedHashMap<>(job.records().groups());
-    map.put("groups", groups);
+    map.put("groups", job.records().groups());
     SortedMap<Integer, Map<String, Object>> ranks = new TreeMap<>();
     job.standings()
         .forEach((rank, standing) -> ranks.put(rank, Row.of(job, rank, standing).toMap()));

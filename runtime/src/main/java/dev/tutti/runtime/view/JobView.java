@@ -36,18 +36,14 @@ public final class JobView {
             .map(RankOperation::group)
             .collect(Collectors.toSet());
     SortedMap<Integer, RankStanding> standings = new TreeMap<>();
-    records
-        .operations()
-        .keySet()
-        .forEach(rank -> standings.put(rank, RankStanding.of(rank, records, bare)));
-    SortedMap<Integer, Silence> silent = new TreeMap<>();
-    for (List<Integer> ranks : records.groups().values()) {
-      for (int rank : ranks) {
-        if (!standings.containsKey(rank)) {
-          silent.put(rank, Silence.NO_RECORD);
-        }
-      }
+    for (int rank : records.operations().keySet()) {
+      standings.put(rank, RankStanding.of(rank, records, bare));
     }
+    SortedMap<Integer, Silence> silent = new TreeMap<>();
+    records.groups().values().stream()
+        .flatMap(List::stream)
+        .filter(rank -> !standings.containsKey(rank))
+        .forEach(rank -> silent.put(rank, Silence.NO_RECORD));
     return new JobView(new JobFacts(records, standings, silent, null));
   }
 
@@ -113,7 +109,7 @@ public final class JobView {
 
   /** Returns what is wrong beside the verdict: calls that do not match, and missing records. */
   public List<String> problems() {
-    SortedSet<String> all = new TreeSet<>(facts.replay().problems);
+    SortedSet<String> all = new TreeSet<>(facts.replay().problems());
     JobJudge.problems(facts).forEach(problem -> all.add(problem.text()));
     all.remove(verdict.text());
     return List.copyOf(all);

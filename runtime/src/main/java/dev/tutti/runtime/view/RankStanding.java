@@ -29,18 +29,19 @@ record RankStanding(String process, SortedMap<String, InGroup> groups) {
   /**
    * Where a rank stands in a group.
    *
+   * @param group the name of the group
    * @param failure the failure of the group, or empty
    * @param progress how far the rank has come
    * @param waits the operations that have not ended, longest first
    */
-  record InGroup(String failure, RankProgress progress, List<Wait> waits) {
+  record InGroup(String group, String failure, RankProgress progress, List<Wait> waits) {
     /** Returns the operation that has waited longest, or null if none waits. */
     @Nullable Wait longest() {
       return waits.isEmpty() ? null : waits.getFirst();
     }
 
     /** Returns how long it has waited, or -1 if none waits. */
-    long nanos() {
+    private long nanos() {
       return waits.isEmpty() ? -1 : Math.max(0, waits.getFirst().nanos());
     }
   }
@@ -52,6 +53,11 @@ record RankStanding(String process, SortedMap<String, InGroup> groups) {
    * @param nanos how long it has waited, or -1 if that is not known
    */
   record Wait(Pending op, long nanos) {}
+
+  /** Returns the group in which the rank has waited longest, or else its first; null if in none. */
+  @Nullable InGroup foremost() {
+    return groups.values().stream().max(Comparator.comparingLong(InGroup::nanos)).orElse(null);
+  }
 
   /**
    * Reads what a rank answered about itself.
@@ -96,6 +102,7 @@ record RankStanding(String process, SortedMap<String, InGroup> groups) {
       groups.put(
           name,
           new InGroup(
+              name,
               FlightRecordReader.text(group.get("failure")),
               RankProgress.decode(FlightRecordReader.text(group.get("progress"))),
               maps(group.get("pending")).stream().map(RankStanding::waiting).toList()));
@@ -161,6 +168,6 @@ record RankStanding(String process, SortedMap<String, InGroup> groups) {
             .sorted(Comparator.comparingLong(Wait::nanos).reversed())
             .toList();
     List<Pending> pending = waits.stream().map(Wait::op).toList();
-    return new InGroup("", RankProgress.ofCalls(issued, pending), waits);
+    return new InGroup(group, "", RankProgress.ofCalls(issued, pending), waits);
   }
 }

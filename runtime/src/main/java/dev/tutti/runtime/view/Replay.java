@@ -12,21 +12,14 @@ import java.util.Map;
 import java.util.SortedMap;
 import java.util.TreeMap;
 
-/** The verdicts on failed groups, judged again from the evidence in the records of their ranks. */
-final class Replay {
-  /** The verdict on each group, with the ranks of the group whose evidence gives it. */
-  final List<Judged> verdicts = new ArrayList<>();
-
-  /** The verdicts that do not follow from the evidence that is recorded with them. */
-  final List<String> problems = new ArrayList<>();
-
-  /**
-   * A failure that was judged again.
-   *
-   * @param group the group that failed
-   * @param what what happened
-   * @param who the ranks whose evidence says so
-   */
+/**
+ * The failures of groups, judged again from the evidence in the records of their ranks.
+ *
+ * @param verdicts what happened to each group, each with the ranks of it whose evidence says so
+ * @param problems the verdicts that do not follow from the evidence that is recorded with them
+ */
+record Replay(List<Judged> verdicts, List<String> problems) {
+  /** A failure that was judged again. */
   record Judged(String group, String what, String who) {
     /** Describes the failure, without what has been said before. */
     String after(String said) {
@@ -34,10 +27,8 @@ final class Replay {
     }
   }
 
-  private Replay() {}
-
   static Replay of(JobRecords records) {
-    Replay replay = new Replay();
+    Replay replay = new Replay(new ArrayList<>(), new ArrayList<>());
     records.failures().forEach(replay::judge);
     return replay;
   }
@@ -48,25 +39,21 @@ final class Replay {
       AgreedFailure again = Blame.judge(failure.evidence());
       int rank = failure.evidence().self();
       String text = Printable.line(again.describe(rank));
-      if (again.failedRank() == failure.verdict() && text.equals(Printable.line(failure.text()))) {
+      String thrown = Printable.line(failure.text());
+      if (again.failedRank() == failure.verdict() && text.equals(thrown)) {
         alike.computeIfAbsent(again, _ -> new TreeMap<>()).put(rank, failure);
       } else {
         problems.add(
             "group %s: rank %d threw \"%s\", but its evidence says \"%s\""
-                .formatted(group, rank, Printable.line(failure.text()), text));
+                .formatted(group, rank, thrown, text));
       }
     }
     alike.forEach(
-        (verdict, same) ->
-            verdicts.add(
-                new Judged(
-                    group,
-                    Printable.line(verdict.describe(-1)),
-                    "the evidence of %s says the same%s"
-                        .formatted(
-                            PeerLateException.ranks(List.copyOf(same.keySet())),
-                            same.values().stream().allMatch(Failed::isAdopted)
-                                ? ", but another rank found it"
-                                : ""))));
+        (verdict, same) -> {
+          boolean isAdopted = same.values().stream().allMatch(Failed::isAdopted);
+          String who = "the evidence of " + PeerLateException.ranks(List.copyOf(same.keySet()));
+          String how = isAdopted ? " says the same, but another rank found it" : " says the same";
+          verdicts.add(new Judged(group, Printable.line(verdict.describe(-1)), who + how));
+        });
   }
 }
