@@ -125,6 +125,7 @@ public final class Lags {
     collectives.forEach(lags::compareClocks);
     lags.ends.forEach((rank, differences) -> lags.offsets.put(rank, median(differences)));
     collectives.forEach(lags::place);
+    records.operations().values().forEach(lags::placeRest);
     records.operations().forEach(lags::measureSpan);
     collectives.forEach(lags::measure);
     lags.originNanos =
@@ -277,6 +278,20 @@ public final class Lags {
                 calls.values().stream()
                     .filter(RankOperation::hasNotWaited)
                     .forEach(call -> began.put(call, end)));
+  }
+
+  /** Places those that no other rank has ended beside the operation before, or else after them. */
+  private void placeRest(List<RankOperation> calls) {
+    for (List<RankOperation> order : List.of(calls, calls.reversed())) {
+      RankOperation beside = null;
+      for (RankOperation call : order) {
+        if (!call.hasNotWaited() || began.containsKey(call)) {
+          beside = call;
+        } else if (beside != null) {
+          began.put(call, Math.max(began(call), began(beside)));
+        }
+      }
+    }
   }
 
   private static long median(List<Long> values) {

@@ -194,6 +194,7 @@ class JobViewTest {
       record(1, step, 100 * step + 1, 100 * step + 61);
       record(LAST, step, 1, 0);
     }
+    record(LAST, 21, 1, 0);
     JobView slow = JobView.of(records);
     assertThat(slow.verdict().text())
         .isEqualTo(
@@ -201,7 +202,9 @@ class JobViewTest {
     assertThat(records.operations().get(LAST))
         .extracting(call -> slow.lags().micros(call))
         .isEqualTo(
-            IntStream.rangeClosed(1, 20).mapToObj(step -> (100.0 * step - 40) * 1000).toList());
+            IntStream.rangeClosed(1, 21)
+                .mapToObj(step -> (100.0 * Math.min(step, 20) - 40) * 1000)
+                .toList());
     records.pauses().add(new Pause(LAST, 1010 * MILLI, 1060 * MILLI, "GC"));
     assertThat(JobView.of(records).lags().heldUp())
         .extracting(held -> held.call().call().sequence())
