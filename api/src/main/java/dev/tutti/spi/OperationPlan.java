@@ -21,7 +21,9 @@ public record OperationPlan(String path, List<Step> steps) {
     /** Memory that the ranks of a host share. */
     MEMORY,
     /** Messages over sockets. */
-    NETWORK
+    NETWORK,
+    /** Memory of devices that their links connect. */
+    DEVICE
   }
 
   /**
@@ -29,10 +31,12 @@ public record OperationPlan(String path, List<Step> steps) {
    *
    * <p>In a network, a rank sends {@code messages} of {@code bytes} in a round, the first of which
    * has to arrive before the next round. In shared memory it copies {@code messages} times {@code
-   * bytes}, and all ranks of the host wait for each other.
+   * bytes}, and all ranks of the host wait for each other. Between devices, a rank writes {@code
+   * messages} times {@code bytes} into the memory of its peers, and the next round begins when what
+   * they wrote has arrived.
    *
    * @param link what is used
-   * @param distance how far the numbers of sender and receiver are apart; 0 in shared memory
+   * @param distance how far the numbers of sender and receiver are apart; 0 but in a network
    * @param flows how many ranks of a host send to other hosts at the same time
    * @param rounds the number of rounds
    * @param messages the messages of the busiest rank in a round
@@ -56,6 +60,11 @@ public record OperationPlan(String path, List<Step> steps) {
     /** Returns rounds in memory, in all of which a rank copies the given number of bytes. */
     public static Step memory(double rounds, double bytes) {
       return new Step(Link.MEMORY, 0, 0, rounds, 1, rounds == 0 ? 0 : bytes / rounds, 0);
+    }
+
+    /** Returns rounds between devices, in all of which each sends the given number of bytes. */
+    public static Step device(double rounds, double bytes) {
+      return new Step(Link.DEVICE, 0, 0, rounds, 1, bytes / rounds, 0);
     }
 
     /** Returns the same rounds, in each of which a rank also combines bytes. */

@@ -242,7 +242,8 @@ public final class CollectiveLauncher {
     };
   }
 
-  private static String path(Algorithm algorithm) {
+  /** Returns the path that an operation by an algorithm reports. */
+  static String path(Algorithm algorithm) {
     return switch (algorithm) {
       case ONE_SHOT -> ONE_SHOT;
       case TWO_SHOT -> TWO_SHOT;

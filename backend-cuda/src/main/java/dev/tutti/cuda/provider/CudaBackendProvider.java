@@ -7,6 +7,7 @@ import dev.tutti.Settings;
 import dev.tutti.cuda.Cuda;
 import dev.tutti.cuda.collective.CudaBackend;
 import dev.tutti.cuda.collective.CudaJoin;
+import dev.tutti.cuda.collective.CudaPlans;
 import dev.tutti.cuda.collective.HardwareQueues;
 import dev.tutti.cuda.nccl.NcclCalls;
 import dev.tutti.cuda.nccl.NcclLibrary;
@@ -18,6 +19,8 @@ import dev.tutti.kernels.Kernels;
 import dev.tutti.kernels.PeerLinks;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.BackendContext;
+import dev.tutti.spi.OperationPlan;
+import dev.tutti.spi.PlanRequest;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
@@ -106,6 +109,11 @@ public final class CudaBackendProvider extends DeviceProvider {
     AllReduceLimits limits = CudaSettings.limits(settings, ranks, links);
     return "all-reduce of %s ranks%s: one-shot up to %s bytes, two-shot up to %s, chunks above"
         .formatted(ranks, over, limits.oneShotBytes(), limits.twoShotBytes());
+  }
+
+  @Override
+  public Optional<OperationPlan> plan(PlanRequest request) {
+    return CudaPlans.plan(request);
   }
 
   /**

@@ -24,6 +24,7 @@ final class SimulateOptions {
           "--step-factor",
           "--dtype",
           "--redop",
+          "--graph",
           "--format",
           "--debug");
 

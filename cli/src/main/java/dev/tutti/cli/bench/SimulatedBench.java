@@ -83,7 +83,8 @@ final class SimulatedBench {
    */
   void run() throws IOException {
     Path file = simulation.requireNetwork();
-    Network network = NetworkFile.read(file);
+    Network read = NetworkFile.read(file);
+    Network network = options.graph ? read.inGraph() : read;
     List<Job> jobs = new ArrayList<>();
     for (int ranks : simulation.ranks) {
       jobs.add(Job.of(ranks, network));

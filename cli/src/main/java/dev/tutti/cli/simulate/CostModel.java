@@ -21,6 +21,10 @@ public final class CostModel {
   public static Cost cost(OperationPlan plan, Network network, int hosts) {
     Cost cost = new Cost();
     for (Step step : plan.steps()) {
+      if (step.link() == Link.DEVICE) {
+        onDevices(cost, step, network.device());
+        continue;
+      }
       LinkCost link = step.link() == Link.MEMORY ? network.memory() : network.socket();
       double slower = network.crowding();
       cost.add(Resource.REDUCTION, slower * step.rounds() * step.reduced() * link.reduce());
@@ -39,6 +43,14 @@ public final class CostModel {
     double slower = network.crowding();
     cost.add(Resource.ROUNDS, slower * step.rounds() * (memory.round() + memory.each() * ranks));
     cost.add(Resource.MEMORY, slower * bytes(step) * memory.copying(ranks));
+  }
+
+  /** Adds a kernel. */
+  private static void onDevices(Cost cost, Step step, DeviceCost device) {
+    cost.add(Resource.LATENCY, step.rounds() * device.trip());
+    cost.add(Resource.LINKS, bytes(step) * device.send());
+    double alone = device.start() + device.gap();
+    cost.add(Resource.LAUNCH, Math.max(alone, device.call() - cost.seconds()));
   }
 
   private static void overSockets(Cost cost, Step step, Network network, int hosts) {
@@ -92,7 +104,9 @@ public final class CostModel {
       double[] unit = new double[LinkCost.PARAMETERS];
       unit[i] = 1;
       LinkCost link = LinkCost.of(unit);
-      factors[i] = cost(plan, new Network(ranks, cores, 1, 1, link, link, 0, 0, 0), 1).seconds();
+      factors[i] =
+          cost(plan, new Network(ranks, cores, 1, 1, link, link, 0, 0, 0, DeviceCost.H200), 1)
+              .seconds();
     }
     return factors;
   }

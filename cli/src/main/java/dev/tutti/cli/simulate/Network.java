@@ -12,6 +12,7 @@ package dev.tutti.cli.simulate;
  * @param nicLatency the seconds that a message takes longer to another host
  * @param nic the seconds in which the interfaces of a host send a byte
  * @param spineLatency the seconds that a message takes longer to another rack
+ * @param device the costs of the devices of a host
  */
 public record Network(
     int hostRanks,
@@ -22,7 +23,8 @@ public record Network(
     LinkCost socket,
     double nicLatency,
     double nic,
-    double spineLatency) {
+    double spineLatency,
+    DeviceCost device) {
   /** Returns how many ranks share a core; 1 if there are enough. */
   double crowding() {
     return Math.max(1, (double) hostRanks / hostCores);
@@ -39,6 +41,22 @@ public record Network(
         socket,
         nicLatency,
         nic,
-        spineLatency);
+        spineLatency,
+        device);
+  }
+
+  /** Returns the same network where all operations on devices are in graphs. */
+  public Network inGraph() {
+    return new Network(
+        hostRanks,
+        hostCores,
+        rackHosts,
+        oversubscription,
+        memory,
+        socket,
+        nicLatency,
+        nic,
+        spineLatency,
+        device.inGraph());
   }
 }

@@ -29,6 +29,9 @@ public final class NetworkFile {
           "nic.GBps",
           "spine.latency.us",
           "spine.oversubscription");
+  private static final List<String> DEVICE =
+      List.of(
+          "device.start.us", "device.trip.us", "device.GBps", "device.gap.us", "device.call.us");
 
   /** Among what is allowed, the longest time of any number of bytes is finite. */
   private static final double MOST = 1e12;
@@ -83,7 +86,8 @@ public final class NetworkFile {
         text.link("socket"),
         text.number("nic.latency.us") * MICRO,
         text.inverse("nic.GBps"),
-        text.number("spine.latency.us") * MICRO);
+        text.number("spine.latency.us") * MICRO,
+        text.device());
   }
 
   /** Returns the text of a file from which {@link #read} reads the same network. */
@@ -98,6 +102,17 @@ public final class NetworkFile {
     line(text, "nic.GBps", 1 / network.nic() / GIGA);
     line(text, "spine.latency.us", network.spineLatency() / MICRO);
     line(text, "spine.oversubscription", network.oversubscription());
+    DeviceCost device = network.device();
+    List<Double> values =
+        List.of(
+            device.start() / MICRO,
+            device.trip() / MICRO,
+            1 / device.send() / GIGA,
+            device.gap() / MICRO,
+            device.call() / MICRO);
+    for (int i = 0; i < DEVICE.size(); i++) {
+      line(text, DEVICE.get(i), values.get(i));
+    }
     return text.toString();
   }
 
@@ -121,6 +136,7 @@ public final class NetworkFile {
   private void requireKnownKeys() {
     Set<String> unknown = new TreeSet<>(properties.stringPropertyNames());
     OTHERS.forEach(unknown::remove);
+    DEVICE.forEach(unknown::remove);
     LINK.forEach(
         each -> {
           unknown.remove("memory." + each);
@@ -138,6 +154,15 @@ public final class NetworkFile {
         inverse(name + ".rank.GBps"),
         inverse(name + ".host.GBps"),
         inverse(name + ".reduce.GBps"));
+  }
+
+  private DeviceCost device() {
+    return new DeviceCost(
+        number(DEVICE.get(0)) * MICRO,
+        number(DEVICE.get(1)) * MICRO,
+        inverse(DEVICE.get(2)),
+        number(DEVICE.get(3)) * MICRO,
+        number(DEVICE.get(4)) * MICRO);
   }
 
   private double inverse(String key) {

@@ -10,6 +10,10 @@ public enum Resource {
   LATENCY("latency"),
   /** What sender and receiver do for a message of any size. */
   MESSAGES("messages"),
+  /** The start of a kernel on a device. */
+  LAUNCH("launch"),
+  /** The links between the devices of a host. */
+  LINKS("links"),
   /** Copies between memory and sockets. */
   SOCKETS("sockets"),
   /** The network interfaces of a host. */

@@ -56,7 +56,8 @@ class CalibrateCommandTest {
     for (LinkCost link : List.of(network.memory(), network.socket())) {
       assertThat(link.round() + link.each() + link.rank() + link.host()).isPositive();
     }
-    assertThat(Files.readString(file)).contains("NIC, rack and spine: not measured, to be set.");
+    assertThat(Files.readString(file))
+        .contains("NIC, rack, spine and devices: not measured, to be set.");
     assertThat(terminal.err())
         .contains("measuring 2 ranks, memory", "measuring 2 ranks, socket")
         .containsPattern("memory, 2 ranks: \\d of 9 within 20 %")

@@ -44,6 +44,11 @@ class SimulatedBenchTest {
             nic.GBps=1
             spine.latency.us=3
             spine.oversubscription=2
+            device.start.us=1
+            device.trip.us=2
+            device.GBps=100
+            device.gap.us=3
+            device.call.us=8
             """);
   }
 

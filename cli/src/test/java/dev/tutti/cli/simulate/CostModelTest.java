@@ -88,6 +88,18 @@ class CostModelTest {
   }
 
   @Test
+  void kernelsStartSendAndWaitForTrips() {
+    Step step = Step.device(2, 100_000);
+    Cost graph = cost(Networks.of(4, 8).inGraph(), 1, step);
+    assertMicros(graph.of(Resource.LAUNCH), 1);
+    assertMicros(graph.of(Resource.LATENCY), 4);
+    assertMicros(graph.of(Resource.LINKS), 1);
+    // Without a graph a kernel starts 3 µs later, but not before the host has made the next call.
+    assertMicros(cost(Networks.of(4, 8), 1, step).seconds(), 9);
+    assertMicros(cost(Networks.of(4, 8), 1, Step.device(1, 100)).seconds(), 8);
+  }
+
+  @Test
   void ranksThatShareACoreTakeTurns() {
     Step step = Step.network(1, 1, 1, 1000);
     double alone = cost(Networks.of(8, 8), 1, step).seconds();
