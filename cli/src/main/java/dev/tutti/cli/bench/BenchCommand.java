@@ -11,6 +11,7 @@ import dev.tutti.cli.process.LaunchException;
 import dev.tutti.cli.process.Terminal;
 import dev.tutti.cli.run.LaunchRendezvousFactory;
 import dev.tutti.cli.run.RankExit;
+import dev.tutti.runtime.settings.Providers;
 import dev.tutti.spi.BackendProvider;
 import java.io.IOException;
 import java.io.PrintStream;
@@ -118,7 +119,7 @@ public final class BenchCommand implements Callable<Integer> {
       new SimulatedBench(
               simulation,
               options,
-              BenchDevice.provider(options, settings),
+              Providers.backendNamed(options.backend),
               settings,
               format == Format.json,
               terminal.out())

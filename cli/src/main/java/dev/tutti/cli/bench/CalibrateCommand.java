@@ -6,7 +6,6 @@ import dev.tutti.cli.process.LaunchException;
 import dev.tutti.cli.process.Terminal;
 import dev.tutti.cli.run.LaunchRendezvousFactory;
 import dev.tutti.cli.simulate.CostModel;
-import dev.tutti.cli.simulate.DeviceCost;
 import dev.tutti.cli.simulate.Fit;
 import dev.tutti.cli.simulate.Fit.Sample;
 import dev.tutti.cli.simulate.LinkCost;
@@ -141,19 +140,9 @@ public final class CalibrateCommand implements Callable<Integer> {
             Fit.fit(
                 all.stream().filter(each -> each.medium == medium).map(Measured::sample).toList(),
                 cores);
-    // One host; the interfaces and devices are a guess, which the file says.
+    // One host; the rest is a guess, which the file says.
     Network network =
-        new Network(
-            cores,
-            cores,
-            32,
-            1,
-            fitted.apply(Medium.MEMORY),
-            fitted.apply(Medium.SOCKET),
-            10e-6,
-            1 / 12.5e9,
-            5e-6,
-            DeviceCost.H200);
+        Network.ofHosts(cores, cores, fitted.apply(Medium.MEMORY), fitted.apply(Medium.SOCKET));
     for (Medium medium : Medium.values()) {
       for (int count : checked) {
         all.addAll(measure(medium, count));
@@ -271,7 +260,7 @@ public final class CalibrateCommand implements Callable<Integer> {
             + counts
             + " ranks on "
             + cores
-            + " cores. NIC, rack, spine and devices: not measured, to be set.\n"
+            + " cores. NIC, rack, spine, devices and store: not measured, to be set.\n"
             + NetworkFile.text(network);
     if (output == null) {
       terminal.out().print(text);

@@ -18,6 +18,7 @@ final class SimulateOptions {
           "--gradients",
           "--bucket",
           "--compute",
+          "--store",
           "--backend",
           "--min-bytes",
           "--max-bytes",
@@ -30,7 +31,7 @@ final class SimulateOptions {
 
   /** The names that mean nothing without a simulation. */
   static final List<String> ONLY =
-      List.of("--network", "--ranks", "--gradients", "--bucket", "--compute");
+      List.of("--network", "--ranks", "--gradients", "--bucket", "--compute", "--store");
 
   @Option(
       names = "--simulate",
@@ -71,6 +72,11 @@ final class SimulateOptions {
       paramLabel = "TIME",
       description = "Time of forward and backward. Default: 100ms.")
   Duration compute = Duration.ofMillis(100);
+
+  @Option(
+      names = "--store",
+      description = "Simulate what one server of a store does while ranks join, fail and call.")
+  boolean store;
 
   /** Returns the file of the network. */
   Path requireNetwork() {

@@ -1,7 +1,6 @@
 package dev.tutti.cli.bench;
 
 import dev.tutti.Settings;
-import dev.tutti.cli.process.Counts;
 import dev.tutti.cli.simulate.Cost;
 import dev.tutti.cli.simulate.CostModel;
 import dev.tutti.cli.simulate.Network;
@@ -55,25 +54,6 @@ final class SimulatedBench {
     this.out = out;
   }
 
-  /** The hosts on which a number of ranks runs. */
-  private record Job(int ranks, int hosts, Network network) {
-    static Job of(int ranks, Network network) {
-      int each = network.hostRanks();
-      if (ranks < 1 || (ranks > each && ranks % each != 0)) {
-        throw new IllegalArgumentException(
-            "--ranks must be from 1 to the "
-                + each
-                + " of a host, or a multiple of them, not "
-                + ranks);
-      }
-      return new Job(ranks, Math.max(1, ranks / each), network.withRanks(Math.min(ranks, each)));
-    }
-
-    String describe() {
-      return Counts.of(ranks, "rank") + " on " + Counts.of(hosts, "host");
-    }
-  }
-
   /**
    * Prints a row for each number of ranks, operation and size, or for each number of ranks one of
    * training.
@@ -85,12 +65,14 @@ final class SimulatedBench {
     Path file = simulation.requireNetwork();
     Network read = NetworkFile.read(file);
     Network network = options.graph ? read.inGraph() : read;
-    List<Job> jobs = new ArrayList<>();
+    List<SimulatedJob> jobs = new ArrayList<>();
     for (int ranks : simulation.ranks) {
-      jobs.add(Job.of(ranks, network));
+      jobs.add(SimulatedJob.of(ranks, network));
     }
     Long gradients = simulation.gradients;
-    if (gradients == null) {
+    if (simulation.store) {
+      new StoreTable(json, out).print(jobs, file);
+    } else if (gradients == null) {
       operations(jobs, file);
     } else {
       training(
@@ -100,7 +82,7 @@ final class SimulatedBench {
     }
   }
 
-  private void operations(List<Job> jobs, Path file) {
+  private void operations(List<SimulatedJob> jobs, Path file) {
     List<Long> sizes = BenchOptions.sizes(options.minBytes, options.maxBytes, options.stepFactor);
     boolean all = options.ops.contains("all");
     List<BenchOp> ops =
@@ -108,9 +90,9 @@ final class SimulatedBench {
             ? List.of(BenchOp.values())
             : options.ops.stream().map(BenchOp::ofLabel).distinct().toList();
     for (BenchOp op : ops) {
-      for (Job job : jobs) {
+      for (SimulatedJob job : jobs) {
         boolean first = true;
-        for (long bytes : op.sizes(sizes, job.ranks, options.elementType())) {
+        for (long bytes : op.sizes(sizes, job.ranks(), options.elementType())) {
           Optional<OperationPlan> plan = plan(op, bytes, job);
           if (plan.isEmpty() && !all) {
             throw noPlan(op);
@@ -127,10 +109,10 @@ final class SimulatedBench {
     }
   }
 
-  private Optional<OperationPlan> plan(BenchOp op, long bytes, Job job) {
-    int each = job.network.hostRanks();
+  private Optional<OperationPlan> plan(BenchOp op, long bytes, SimulatedJob job) {
+    int each = job.network().hostRanks();
     return provider.plan(
-        new PlanRequest(op.type(), bytes, job.hosts, each, job.network.hostCores(), settings));
+        new PlanRequest(op.type(), bytes, job.hosts(), each, job.network().hostCores(), settings));
   }
 
   private IllegalArgumentException noPlan(BenchOp op) {
@@ -138,7 +120,7 @@ final class SimulatedBench {
         "backend '" + options.backend + "' does not state the steps of " + op.label());
   }
 
-  private void title(BenchOp op, Job job, Path file) {
+  private void title(BenchOp op, SimulatedJob job, Path file) {
     out.printf(
         Locale.ROOT,
         "# %s, %s, backend %s, simulated on %s%n",
@@ -172,12 +154,12 @@ final class SimulatedBench {
         "(share)");
   }
 
-  private void row(BenchOp op, long bytes, Job job, OperationPlan plan) {
-    Cost cost = CostModel.cost(plan, job.network, job.hosts);
+  private void row(BenchOp op, long bytes, SimulatedJob job, OperationPlan plan) {
+    Cost cost = CostModel.cost(plan, job.network(), job.hosts());
     double micros = cost.seconds() * 1e6;
     double algorithm = micros > 0 ? bytes / micros / 1e3 : 0;
-    double bus = algorithm * op.busFactor(job.ranks);
-    long count = op.count(bytes, job.ranks, options.elementType());
+    double bus = algorithm * op.busFactor(job.ranks());
+    long count = op.count(bytes, job.ranks(), options.elementType());
     String type = op.hasSizes() ? options.elementType().label() : "none";
     String redop = op.reduces() ? options.redop : "none";
     double share = cost.share(cost.bound());
@@ -189,8 +171,8 @@ final class SimulatedBench {
               + "\"busbw_gbps\":%.6f,\"path\":\"%s\",\"bound\":\"%s\",\"share\":%.3f}%n",
           op.label(),
           options.backend,
-          job.ranks,
-          job.hosts,
+          job.ranks(),
+          job.hosts(),
           bytes,
           count,
           type,
@@ -219,7 +201,7 @@ final class SimulatedBench {
     }
   }
 
-  private void training(List<Job> jobs, TrainingStep step, Path file) {
+  private void training(List<SimulatedJob> jobs, TrainingStep step, Path file) {
     if (!json) {
       out.printf(
           Locale.ROOT,
@@ -240,7 +222,7 @@ final class SimulatedBench {
           "efficiency",
           "speedup");
     }
-    for (Job job : jobs) {
+    for (SimulatedJob job : jobs) {
       double seconds = step.seconds(bytes -> reduction(bytes, job));
       double efficiency = seconds == 0 ? 1 : step.compute() / seconds;
       String waits = BenchTable.digits((seconds - step.compute()) * 1e3);
@@ -249,29 +231,29 @@ final class SimulatedBench {
             Locale.ROOT,
             "{\"ranks\":%d,\"hosts\":%d,\"step_ms\":%.3f,\"waits_ms\":%s,\"efficiency\":%.4f,"
                 + "\"speedup\":%.3f}%n",
-            job.ranks,
-            job.hosts,
+            job.ranks(),
+            job.hosts(),
             seconds * 1e3,
             waits,
             efficiency,
-            efficiency * job.ranks);
+            efficiency * job.ranks());
       } else {
         out.printf(
             Locale.ROOT,
             " " + STEP_COLUMNS + "%n",
-            job.ranks,
-            job.hosts,
+            job.ranks(),
+            job.hosts(),
             BenchTable.digits(seconds * 1e3),
             waits,
             String.format(Locale.ROOT, "%.0f %%", efficiency * 100),
-            BenchTable.digits(efficiency * job.ranks));
+            BenchTable.digits(efficiency * job.ranks()));
       }
     }
   }
 
-  private double reduction(long bytes, Job job) {
+  private double reduction(long bytes, SimulatedJob job) {
     return plan(BenchOp.ALL_REDUCE, bytes, job)
-        .map(plan -> CostModel.cost(plan, job.network, job.hosts).seconds())
+        .map(plan -> CostModel.cost(plan, job.network(), job.hosts()).seconds())
         .orElseThrow(() -> noPlan(BenchOp.ALL_REDUCE));
   }
 }

@@ -104,9 +104,7 @@ public final class CostModel {
       double[] unit = new double[LinkCost.PARAMETERS];
       unit[i] = 1;
       LinkCost link = LinkCost.of(unit);
-      factors[i] =
-          cost(plan, new Network(ranks, cores, 1, 1, link, link, 0, 0, 0, DeviceCost.H200), 1)
-              .seconds();
+      factors[i] = cost(plan, Network.ofHosts(ranks, cores, link, link), 1).seconds();
     }
     return factors;
   }

@@ -13,6 +13,7 @@ package dev.tutti.cli.simulate;
  * @param nic the seconds in which the interfaces of a host send a byte
  * @param spineLatency the seconds that a message takes longer to another rack
  * @param device the costs of the devices of a host
+ * @param store the costs of a store
  */
 public record Network(
     int hostRanks,
@@ -24,7 +25,30 @@ public record Network(
     double nicLatency,
     double nic,
     double spineLatency,
-    DeviceCost device) {
+    DeviceCost device,
+    StoreCost store) {
+  /**
+   * Returns hosts of which one was measured: in racks of 32, with interfaces of 12.5 GB/s, whose
+   * GPUs and stores cost what those of docs/scale.md do.
+   *
+   * @param ranks the number of ranks on a host
+   * @param cores the number of its cores
+   */
+  public static Network ofHosts(int ranks, int cores, LinkCost memory, LinkCost socket) {
+    return new Network(
+        ranks,
+        cores,
+        32,
+        1,
+        memory,
+        socket,
+        10e-6,
+        1 / 12.5e9,
+        5e-6,
+        DeviceCost.H200,
+        StoreCost.MEASURED);
+  }
+
   /** Returns how many ranks share a core; 1 if there are enough. */
   double crowding() {
     return Math.max(1, (double) hostRanks / hostCores);
@@ -42,7 +66,8 @@ public record Network(
         nicLatency,
         nic,
         spineLatency,
-        device);
+        device,
+        store);
   }
 
   /** Returns the same network where all operations on devices are in graphs. */
@@ -57,6 +82,7 @@ public record Network(
         nicLatency,
         nic,
         spineLatency,
-        device.inGraph());
+        device.inGraph(),
+        store);
   }
 }

@@ -32,6 +32,8 @@ public final class NetworkFile {
   private static final List<String> DEVICE =
       List.of(
           "device.start.us", "device.trip.us", "device.GBps", "device.gap.us", "device.call.us");
+  private static final List<String> STORE =
+      List.of("store.call.us", "store.key.us", "store.waiter.us", "store.join.us", "store.fail.us");
 
   /** Among what is allowed, the longest time of any number of bytes is finite. */
   private static final double MOST = 1e12;
@@ -87,7 +89,8 @@ public final class NetworkFile {
         text.number("nic.latency.us") * MICRO,
         text.inverse("nic.GBps"),
         text.number("spine.latency.us") * MICRO,
-        text.device());
+        text.device(),
+        text.store());
   }
 
   /** Returns the text of a file from which {@link #read} reads the same network. */
@@ -103,29 +106,40 @@ public final class NetworkFile {
     line(text, "spine.latency.us", network.spineLatency() / MICRO);
     line(text, "spine.oversubscription", network.oversubscription());
     DeviceCost device = network.device();
-    List<Double> values =
-        List.of(
-            device.start() / MICRO,
-            device.trip() / MICRO,
-            1 / device.send() / GIGA,
-            device.gap() / MICRO,
-            device.call() / MICRO);
-    for (int i = 0; i < DEVICE.size(); i++) {
-      line(text, DEVICE.get(i), values.get(i));
-    }
+    lines(
+        text,
+        DEVICE,
+        device.start() / MICRO,
+        device.trip() / MICRO,
+        1 / device.send() / GIGA,
+        device.gap() / MICRO,
+        device.call() / MICRO);
+    StoreCost store = network.store();
+    lines(
+        text,
+        STORE,
+        store.call() / MICRO,
+        store.key() / MICRO,
+        store.waiter() / MICRO,
+        store.join() / MICRO,
+        store.fail() / MICRO);
     return text.toString();
   }
 
   private static void link(StringBuilder text, String name, LinkCost cost) {
-    List<Double> values =
-        List.of(
-            cost.round() / MICRO,
-            cost.each() / MICRO,
-            1 / cost.rank() / GIGA,
-            1 / cost.host() / GIGA,
-            1 / cost.reduce() / GIGA);
-    for (int i = 0; i < LINK.size(); i++) {
-      line(text, name + "." + LINK.get(i), values.get(i));
+    lines(
+        text,
+        LINK.stream().map(key -> name + "." + key).toList(),
+        cost.round() / MICRO,
+        cost.each() / MICRO,
+        1 / cost.rank() / GIGA,
+        1 / cost.host() / GIGA,
+        1 / cost.reduce() / GIGA);
+  }
+
+  private static void lines(StringBuilder text, List<String> keys, double... values) {
+    for (int i = 0; i < values.length; i++) {
+      line(text, keys.get(i), values[i]);
     }
   }
 
@@ -137,6 +151,7 @@ public final class NetworkFile {
     Set<String> unknown = new TreeSet<>(properties.stringPropertyNames());
     OTHERS.forEach(unknown::remove);
     DEVICE.forEach(unknown::remove);
+    STORE.forEach(unknown::remove);
     LINK.forEach(
         each -> {
           unknown.remove("memory." + each);
@@ -163,6 +178,15 @@ public final class NetworkFile {
         inverse(DEVICE.get(2)),
         number(DEVICE.get(3)) * MICRO,
         number(DEVICE.get(4)) * MICRO);
+  }
+
+  private StoreCost store() {
+    return new StoreCost(
+        number(STORE.get(0)) * MICRO,
+        number(STORE.get(1)) * MICRO,
+        number(STORE.get(2)) * MICRO,
+        number(STORE.get(3)) * MICRO,
+        number(STORE.get(4)) * MICRO);
   }
 
   private double inverse(String key) {

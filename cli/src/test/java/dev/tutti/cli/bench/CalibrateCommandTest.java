@@ -57,7 +57,7 @@ class CalibrateCommandTest {
       assertThat(link.round() + link.each() + link.rank() + link.host()).isPositive();
     }
     assertThat(Files.readString(file))
-        .contains("NIC, rack, spine and devices: not measured, to be set.");
+        .contains("NIC, rack, spine, devices and store: not measured, to be set.");
     assertThat(terminal.err())
         .contains("measuring 2 ranks, memory", "measuring 2 ranks, socket")
         .containsPattern("memory, 2 ranks: \\d of 9 within 20 %")

@@ -9,6 +9,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -49,6 +50,11 @@ class SimulatedBenchTest {
             device.GBps=100
             device.gap.us=3
             device.call.us=8
+            store.call.us=10
+            store.key.us=1
+            store.waiter.us=20
+            store.join.us=3000
+            store.fail.us=1000
             """);
   }
 
@@ -121,6 +127,32 @@ class SimulatedBenchTest {
     double sixteen = Double.parseDouble(lines.get(4).split(" ")[2]);
     assertThat(two).isGreaterThan(30);
     assertThat(sixteen).isGreaterThan(two);
+  }
+
+  @Test
+  void simulatesGpusThatTheMachineDoesNotHave() {
+    String[] options = {"--backend=cuda", "--ranks=2", "--min-bytes=1K", "--max-bytes=1K"};
+    assertThat(simulate(options)).as(terminal.err()).isZero();
+    assertThat(words(terminal.out().lines().toList().getLast()))
+        .isEqualTo("1024 256 float32 sum | 8.00 0.13 0.13 | cuda/one-shot launch 75 %");
+    assertThat(
+            simulate(
+                Stream.concat(Stream.of("--graph"), Stream.of(options)).toArray(String[]::new)))
+        .isZero();
+    assertThat(words(terminal.out().lines().toList().getLast()))
+        .isEqualTo("1024 256 float32 sum | 3.01 0.34 0.34 | cuda/one-shot latency 66 %");
+  }
+
+  @Test
+  void simulatesTheStore() {
+    assertThat(simulate("--ranks=2,100", "--store")).isZero();
+    List<String> lines = terminal.out().lines().map(SimulatedBenchTest::words).toList();
+    assertThat(lines.get(0)).startsWith("# store of all ranks, simulated on ");
+    assertThat(lines.get(1)).isEqualTo("# what ranks hosts calls keys read waiters time");
+    // 26 calls of 10 µs, 30 keys of 1 µs, and 3 ms of a rank on a core of its own.
+    assertThat(lines.get(3)).isEqualTo("join 2 1 26 30 740 2 3.29");
+    // A call of each rank: 100 of 10 µs.
+    assertThat(lines.getLast()).isEqualTo("call 100 50 100 100 0 0 1.00");
   }
 
   @ParameterizedTest

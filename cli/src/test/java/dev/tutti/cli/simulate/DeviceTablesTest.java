@@ -38,8 +38,7 @@ class DeviceTablesTest {
   }
 
   private static void assertClose(int gpus, String memory, boolean graph) throws IOException {
-    Network eager =
-        new Network(gpus, 64, 1, 1, Networks.MEMORY, Networks.SOCKET, 0, 0, 0, DeviceCost.H200);
+    Network eager = Network.ofHosts(gpus, 64, Networks.MEMORY, Networks.SOCKET);
     Map<Long, Double> times = measured(gpus, memory, graph ? "graph_us" : "eager_us");
     assertThat(times).hasSize(gpus == 2 ? 12 : 15);
     times.forEach(

@@ -20,7 +20,7 @@ class FitTest {
           Step step =
               Step.memory(1 + Math.floor(bytes / 262_144), 2.0 * bytes).reducing(reduces * bytes);
           OperationPlan plan = new OperationPlan("", List.of(step));
-          Network network = new Network(ranks, 8, 1, 1, memory, memory, 0, 0, 0, DeviceCost.H200);
+          Network network = Network.ofHosts(ranks, 8, memory, memory);
           double seconds = CostModel.cost(plan, network, 1).seconds();
           double factor = samples.size() / 2 % 2 == 0 ? 1 + error : 1 - error;
           samples.add(new Sample(plan, ranks, seconds * factor));
@@ -55,8 +55,7 @@ class FitTest {
   void timesThatVaryByTenPercentAreFittedThatWell() {
     LinkCost found = Fit.fit(samples(Networks.MEMORY, 0.1), 8);
     for (Sample sample : samples(Networks.MEMORY, 0)) {
-      Network network =
-          new Network(sample.ranks(), 8, 1, 1, found, found, 0, 0, 0, DeviceCost.H200);
+      Network network = Network.ofHosts(sample.ranks(), 8, found, found);
       double model = CostModel.cost(sample.plan(), network, 1).seconds();
       assertThat(model / sample.seconds()).isCloseTo(1, within(0.1));
     }

@@ -11,12 +11,15 @@ final class Networks {
   /** 1 µs to start and 2 µs for a trip; 100 GB/s; 3 µs later without a graph, 8 µs of the host. */
   static final DeviceCost DEVICE = new DeviceCost(1e-6, 2e-6, 0.01e-9, 3e-6, 8e-6);
 
+  /** 10 µs for a call, 1 for a key, 20 for who waits; 3 ms of a core to join and 1 to end. */
+  static final StoreCost STORE = new StoreCost(10e-6, 1e-6, 20e-6, 3e-3, 1e-3);
+
   private Networks() {}
 
   /**
    * Returns hosts of so many ranks and cores, in racks of 4, with 1 GB/s each and half of it up.
    */
   static Network of(int ranks, int cores) {
-    return new Network(ranks, cores, 4, 2, MEMORY, SOCKET, 5e-6, 1e-9, 3e-6, DEVICE);
+    return new Network(ranks, cores, 4, 2, MEMORY, SOCKET, 5e-6, 1e-9, 3e-6, DEVICE, STORE);
   }
 }

@@ -94,6 +94,17 @@ public final class Providers {
    *     those that exist
    */
   public static BackendProvider backend(String name, Settings settings) {
+    BackendProvider provider = backendNamed(name);
+    requireUsable(provider, settings);
+    return provider;
+  }
+
+  /**
+   * Finds a backend by name, which need not be able to run here.
+   *
+   * @throws BackendException if there is no such backend; the message lists those that exist
+   */
+  public static BackendProvider backendNamed(String name) {
     Map<String, BackendProvider> all = backends();
     BackendProvider provider = all.get(name);
     if (provider == null) {
@@ -107,7 +118,6 @@ public final class Providers {
       throw new BackendException(
           "no backend '%s' on the class path; found %s; %s".formatted(name, all.keySet(), advice));
     }
-    requireUsable(provider, settings);
     return provider;
   }
 

@@ -1,0 +1,121 @@
+package dev.tutti.cli.simulate;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.within;
+
+import dev.tutti.GroupOptions;
+import dev.tutti.ProcessGroup;
+import dev.tutti.Store;
+import dev.tutti.store.HashStore;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Proxy;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CyclicBarrier;
+import java.util.concurrent.FutureTask;
+import java.util.concurrent.atomic.LongAdder;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+class StoreLoadTest {
+  private final LongAdder calls = new LongAdder();
+  private final LongAdder keys = new LongAdder();
+  private final LongAdder bytes = new LongAdder();
+
+  /** Returns a store that counts calls, their keys and the bytes that they read. */
+  private Store counting(Store store) {
+    return (Store)
+        Proxy.newProxyInstance(
+            Store.class.getClassLoader(),
+            new Class<?>[] {Store.class},
+            (_, method, arguments) -> {
+              Object result;
+              try {
+                result = method.invoke(store, arguments);
+              } catch (InvocationTargetException e) {
+                throw e.getCause();
+              }
+              if (result instanceof Store duplicate) {
+                return counting(duplicate);
+              }
+              if (arguments != null && !List.of("timeout", "close").contains(method.getName())) {
+                calls.increment();
+                keys.add(arguments[0] instanceof List<?> list ? list.size() : 1);
+                count(result);
+              }
+              return result;
+            });
+  }
+
+  private void count(Object result) {
+    if (result instanceof byte[] value) {
+      bytes.add(value.length);
+    } else if (result instanceof List<?> values) {
+      values.forEach(this::count);
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {8, 66})
+  void realRanksCallAsOftenAsTheModelSays(int size) throws Exception {
+    Store store = counting(new HashStore());
+    CyclicBarrier joined = new CyclicBarrier(size + 1);
+    List<FutureTask<Integer>> ranks = new ArrayList<>();
+    CyclicBarrier counted = new CyclicBarrier(size + 1);
+    for (int i = 0; i < size; i++) {
+      int rank = i;
+      ranks.add(new FutureTask<>(() -> join(store, rank, size, List.of(joined, counted))));
+      Thread.ofPlatform().daemon().start(ranks.getLast());
+    }
+    joined.await();
+    double calls = this.calls.sum();
+    double keys = this.keys.sum();
+    double bytes = this.bytes.sum();
+    counted.await();
+    for (int i = 0; i < size; i++) {
+      assertThat(ranks.get(i).get()).isEqualTo(i);
+    }
+    StoreLoad model = StoreLoad.joining(size, Networks.of(size, size));
+    assertThat(calls / model.calls()).as("calls: %s", calls).isCloseTo(1, within(0.05));
+    assertThat(keys / model.keys()).as("keys: %s", keys).isCloseTo(1, within(0.05));
+    assertThat(bytes / model.bytes()).as("bytes: %s", bytes).isCloseTo(1, within(0.15));
+  }
+
+  /** Joins, leaves once all have joined and their calls are counted, and returns the rank. */
+  private static int join(Store store, int rank, int size, List<CyclicBarrier> meetings)
+      throws Exception {
+    GroupOptions options =
+        GroupOptions.DEFAULT
+            .withBackend("gloo")
+            .withStore(store)
+            .withRank(rank)
+            .withSize(size)
+            .withSetting("TUTTI_GLOO_SHARED_BYTES", "0")
+            .withTimeout(Duration.ofMinutes(2));
+    try (ProcessGroup _ = ProcessGroup.init(options)) {
+      for (CyclicBarrier meeting : meetings) {
+        meeting.await();
+      }
+    }
+    return rank;
+  }
+
+  @Test
+  void timesAreSumsOfCosts() {
+    // 20 ranks on 10 cores: 260 calls of 10 µs, 1,380 keys of 1 µs, twice 3 ms.
+    assertThat(StoreLoad.joining(20, Networks.of(20, 10)).seconds())
+        .isCloseTo(9.98e-3, within(1e-9));
+    // 100 that wait, 20 µs each, and 1 ms of a core of its own.
+    assertThat(StoreLoad.failure(100, Networks.of(8, 8)).seconds()).isCloseTo(3e-3, within(1e-9));
+    assertThat(StoreLoad.call(1000, Networks.of(8, 8)).seconds()).isCloseTo(10e-3, within(1e-9));
+  }
+
+  @Test
+  void aHundredThousandRanksReadMoreThanATerabyte() {
+    StoreLoad load = StoreLoad.joining(100_000, Networks.of(8, 8));
+    assertThat(load.bytes()).isEqualTo(1.69e12);
+    assertThat(load.waiters()).isEqualTo(100_000);
+  }
+}
