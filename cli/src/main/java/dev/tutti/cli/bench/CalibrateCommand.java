@@ -117,9 +117,9 @@ public final class CalibrateCommand implements Callable<Integer> {
   }
 
   /** A measured operation, with its steps. */
-  private record Measured(Medium medium, BenchRow row, OperationPlan plan) {
+  private record Measured(Medium medium, BenchRow row, PlanRequest request, OperationPlan plan) {
     Sample sample() {
-      return new Sample(plan, row.ranks(), row.p50() / 1e6);
+      return new Sample(request, plan, row.p50() / 1e6);
     }
   }
 
@@ -138,8 +138,7 @@ public final class CalibrateCommand implements Callable<Integer> {
     Function<Medium, LinkCost> fitted =
         medium ->
             Fit.fit(
-                all.stream().filter(each -> each.medium == medium).map(Measured::sample).toList(),
-                cores);
+                all.stream().filter(each -> each.medium == medium).map(Measured::sample).toList());
     // One host; the rest is a guess, which the file says.
     Network network =
         Network.ofHosts(cores, cores, fitted.apply(Medium.MEMORY), fitted.apply(Medium.SOCKET));
@@ -202,7 +201,7 @@ public final class CalibrateCommand implements Callable<Integer> {
     OpType type = BenchOp.ofLabel(row.op()).type();
     int cores = Runtime.getRuntime().availableProcessors();
     PlanRequest request = new PlanRequest(type, row.bytes(), 1, row.ranks(), cores, settings);
-    return new Measured(medium, row, provider.plan(request).orElseThrow());
+    return new Measured(medium, row, request, provider.plan(request).orElseThrow());
   }
 
   private void compare(List<Measured> all, Network network) {
@@ -221,7 +220,8 @@ public final class CalibrateCommand implements Callable<Integer> {
     Map<String, List<Double>> errors = new HashMap<>();
     for (Measured each : all) {
       BenchRow row = each.row;
-      double model = CostModel.cost(each.plan, network.withRanks(row.ranks()), 1).seconds() * 1e6;
+      double model =
+          CostModel.cost(each.request, each.plan, network.withRanks(row.ranks())).seconds() * 1e6;
       double error = model / row.p50() - 1;
       errors
           .computeIfAbsent(

@@ -110,9 +110,13 @@ final class SimulatedBench {
   }
 
   private Optional<OperationPlan> plan(BenchOp op, long bytes, SimulatedJob job) {
+    return provider.plan(request(op, bytes, job));
+  }
+
+  private PlanRequest request(BenchOp op, long bytes, SimulatedJob job) {
     int each = job.network().hostRanks();
-    return provider.plan(
-        new PlanRequest(op.type(), bytes, job.hosts(), each, job.network().hostCores(), settings));
+    return new PlanRequest(
+        op.type(), bytes, job.hosts(), each, job.network().hostCores(), settings);
   }
 
   private IllegalArgumentException noPlan(BenchOp op) {
@@ -155,7 +159,7 @@ final class SimulatedBench {
   }
 
   private void row(BenchOp op, long bytes, SimulatedJob job, OperationPlan plan) {
-    Cost cost = CostModel.cost(plan, job.network(), job.hosts());
+    Cost cost = CostModel.cost(request(op, bytes, job), plan, job.network());
     double micros = cost.seconds() * 1e6;
     double algorithm = micros > 0 ? bytes / micros / 1e3 : 0;
     double bus = algorithm * op.busFactor(job.ranks());
@@ -252,8 +256,10 @@ final class SimulatedBench {
   }
 
   private double reduction(long bytes, SimulatedJob job) {
-    return plan(BenchOp.ALL_REDUCE, bytes, job)
-        .map(plan -> CostModel.cost(plan, job.network(), job.hosts()).seconds())
+    PlanRequest request = request(BenchOp.ALL_REDUCE, bytes, job);
+    return provider
+        .plan(request)
+        .map(plan -> CostModel.cost(request, plan, job.network()).seconds())
         .orElseThrow(() -> noPlan(BenchOp.ALL_REDUCE));
   }
 }

@@ -3,6 +3,7 @@ package dev.tutti.cli.simulate;
 import dev.tutti.spi.OperationPlan;
 import dev.tutti.spi.OperationPlan.Link;
 import dev.tutti.spi.OperationPlan.Step;
+import dev.tutti.spi.PlanRequest;
 
 /**
  * Computes the time of a plan on a network, as LogGP does: a round takes the trip of a message, the
@@ -14,11 +15,11 @@ public final class CostModel {
   /**
    * Returns the time of an operation.
    *
-   * @param plan the steps
+   * @param request the operation
+   * @param plan its steps
    * @param network the network
-   * @param hosts the number of hosts
    */
-  public static Cost cost(OperationPlan plan, Network network, int hosts) {
+  public static Cost cost(PlanRequest request, OperationPlan plan, Network network) {
     Cost cost = new Cost();
     for (Step step : plan.steps()) {
       if (step.link() == Link.DEVICE) {
@@ -26,23 +27,23 @@ public final class CostModel {
         continue;
       }
       LinkCost link = step.link() == Link.MEMORY ? network.memory() : network.socket();
-      double slower = network.crowding();
-      cost.add(Resource.REDUCTION, slower * step.rounds() * step.reduced() * link.reduce());
+      double ofByte = network.crowding() * link.ofByte(request.type(), request.bytes());
+      cost.add(Resource.REDUCTION, step.rounds() * step.reduced() * ofByte);
       if (step.link() == Link.MEMORY) {
-        inMemory(cost, step, network);
+        inMemory(cost, step, network, ofByte);
       } else {
-        overSockets(cost, step, network, hosts);
+        overSockets(cost, step, network, request.hosts(), ofByte);
       }
     }
     return cost;
   }
 
-  private static void inMemory(Cost cost, Step step, Network network) {
+  private static void inMemory(Cost cost, Step step, Network network, double ofByte) {
     LinkCost memory = network.memory();
     int ranks = network.hostRanks();
     double slower = network.crowding();
     cost.add(Resource.ROUNDS, slower * step.rounds() * (memory.round() + memory.each() * ranks));
-    cost.add(Resource.MEMORY, slower * bytes(step) * memory.copying(ranks));
+    cost.add(Resource.MEMORY, bytes(step) * ofByte);
   }
 
   /** Adds a kernel. */
@@ -53,7 +54,8 @@ public final class CostModel {
     cost.add(Resource.LAUNCH, Math.max(alone, device.call() - cost.seconds()));
   }
 
-  private static void overSockets(Cost cost, Step step, Network network, int hosts) {
+  private static void overSockets(
+      Cost cost, Step step, Network network, int hosts, double copying) {
     LinkCost socket = network.socket();
     double slower = network.crowding();
     boolean leavesHost = hosts > 1;
@@ -64,8 +66,6 @@ public final class CostModel {
             + (leavesRack ? network.spineLatency() : 0);
     cost.add(Resource.LATENCY, step.rounds() * trip);
     cost.add(Resource.MESSAGES, slower * step.rounds() * step.messages() * socket.each());
-    int busy = leavesHost ? step.flows() : network.hostRanks();
-    double copying = slower * socket.copying(busy);
     double nic = leavesHost ? step.flows() * network.nic() : 0;
     double spine = leavesRack ? spine(step, network, hosts) : 0;
     Resource narrowest =
@@ -92,19 +92,17 @@ public final class CostModel {
   }
 
   /**
-   * Returns by what the parameters of a {@link LinkCost} are multiplied in the time of a plan that
-   * stays on one host, in their order.
-   *
-   * @param ranks the number of ranks of the host
-   * @param cores the number of its cores
+   * Returns by what the parameters of a {@link LinkCost} are multiplied in the time of an operation
+   * on one host, in their order.
    */
-  static double[] factors(OperationPlan plan, int ranks, int cores) {
+  static double[] factors(PlanRequest request, OperationPlan plan) {
     double[] factors = new double[LinkCost.PARAMETERS];
     for (int i = 0; i < factors.length; i++) {
       double[] unit = new double[LinkCost.PARAMETERS];
       unit[i] = 1;
       LinkCost link = LinkCost.of(unit);
-      factors[i] = cost(plan, Network.ofHosts(ranks, cores, link, link), 1).seconds();
+      Network network = Network.ofHosts(request.ranks(), request.coresPerHost(), link, link);
+      factors[i] = cost(request, plan, network).seconds();
     }
     return factors;
   }

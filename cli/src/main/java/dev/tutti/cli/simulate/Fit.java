@@ -1,138 +1,92 @@
 package dev.tutti.cli.simulate;
 
 import dev.tutti.spi.OperationPlan;
+import dev.tutti.spi.PlanRequest;
 import java.util.ArrayList;
 import java.util.List;
 
 /** Finds the costs of a link with which the model is closest to measured times. */
 public final class Fit {
-  private static final double SINGULAR = 1e-12;
+  private static final int SWEEPS = 20_000;
+  private static final double SETTLED = 1e-12;
+
+  /** How much more two neighbors of a curve may differ than what they say of times. */
+  private static final double SMOOTH = 0.02;
 
   private Fit() {}
 
   /**
    * A measured operation on one host.
    *
+   * @param request the operation
    * @param plan its steps
-   * @param ranks the number of ranks
    * @param seconds the time of the operation
    */
-  public record Sample(OperationPlan plan, int ranks, double seconds) {}
+  public record Sample(PlanRequest request, OperationPlan plan, double seconds) {}
 
   /**
    * Returns the costs, none of which is negative, with the least sum of squares of relative errors.
+   * Where samples leave a curve open, it is as even as it can be.
    *
    * @param samples the measured operations, which all use one kind of link
-   * @param cores the number of cores of the host
    * @throws IllegalArgumentException if there are no samples
    */
-  public static LinkCost fit(List<Sample> samples, int cores) {
+  public static LinkCost fit(List<Sample> samples) {
     if (samples.isEmpty()) {
       throw new IllegalArgumentException("no samples to fit costs to");
     }
     List<double[]> rows = new ArrayList<>();
+    double[] most = new double[LinkCost.PARAMETERS];
     for (Sample sample : samples) {
-      double[] row = CostModel.factors(sample.plan(), sample.ranks(), cores);
+      double[] row = CostModel.factors(sample.request(), sample.plan());
       for (int i = 0; i < row.length; i++) {
         row[i] /= sample.seconds();
+        most[i] = Math.max(most[i], row[i]);
       }
       rows.add(row);
     }
-    double[] best = new double[LinkCost.PARAMETERS];
-    double least = error(rows, best);
-    for (int used = 1; used < 1 << LinkCost.PARAMETERS; used++) {
-      double[] found = solve(rows, used);
-      double error = error(rows, found);
-      if (isFeasible(found) && error < least) {
-        best = found;
-        least = error;
+    double[] goals = new double[LinkCost.PARAMETERS];
+    double[][] squares = new double[LinkCost.PARAMETERS][LinkCost.PARAMETERS];
+    rows.forEach(row -> add(squares, goals, row, 1));
+    for (int curve = 2; curve < LinkCost.PARAMETERS; curve += Curve.SIZES) {
+      for (int i = curve; i < curve + Curve.SIZES - 1; i++) {
+        double[] even = new double[LinkCost.PARAMETERS];
+        even[i] = SMOOTH * Math.max(most[i], most[i + 1]);
+        even[i + 1] = -even[i];
+        add(squares, goals, even, 0);
       }
     }
-    return LinkCost.of(best);
+    return LinkCost.of(solve(squares, goals));
   }
 
-  private static boolean isFeasible(double[] values) {
-    for (double value : values) {
-      if (!(value >= 0)) {
-        return false;
+  /** Adds an equation to the normal equations. */
+  private static void add(double[][] squares, double[] goals, double[] row, double goal) {
+    for (int i = 0; i < row.length; i++) {
+      goals[i] += row[i] * goal;
+      for (int j = 0; row[i] != 0 && j < row.length; j++) {
+        squares[i][j] += row[i] * row[j];
       }
     }
-    return true;
   }
 
-  /** Returns the sum of squares; every row should give 1. */
-  private static double error(List<double[]> rows, double[] values) {
-    double sum = 0;
-    for (double[] row : rows) {
-      double estimate = 0;
+  /** Solves normal equations without negative numbers, one unknown after the other. */
+  private static double[] solve(double[][] squares, double[] goals) {
+    double[] values = new double[goals.length];
+    double change = 1;
+    for (int sweep = 0; sweep < SWEEPS && change > SETTLED; sweep++) {
+      change = 0;
       for (int i = 0; i < values.length; i++) {
-        estimate += row[i] * values[i];
-      }
-      sum += (estimate - 1) * (estimate - 1);
-    }
-    return sum;
-  }
-
-  /** Solves the normal equations of the parameters whose bits are set; the others are 0. */
-  private static double[] solve(List<double[]> rows, int used) {
-    int[] columns = new int[Integer.bitCount(used)];
-    int count = 0;
-    for (int i = 0; i < LinkCost.PARAMETERS; i++) {
-      if ((used >> i & 1) != 0) {
-        columns[count++] = i;
-      }
-    }
-    // Scaled, because seconds of a byte and of a round differ by six orders of magnitude.
-    double[] scale = new double[count];
-    for (int i = 0; i < count; i++) {
-      for (double[] row : rows) {
-        scale[i] = Math.max(scale[i], row[columns[i]]);
-      }
-    }
-    double[][] matrix = new double[count][count + 1];
-    for (double[] row : rows) {
-      for (int i = 0; i < count; i++) {
-        double left = row[columns[i]] / scale[i];
-        for (int j = 0; j < count; j++) {
-          matrix[i][j] += left * row[columns[j]] / scale[j];
+        double slope = goals[i];
+        for (int j = 0; j < values.length; j++) {
+          slope -= squares[i][j] * values[j];
         }
-        matrix[i][count] += left;
+        if (squares[i][i] > 0) {
+          double next = Math.max(0, values[i] + slope / squares[i][i]);
+          change = Math.max(change, Math.abs(next - values[i]) * Math.sqrt(squares[i][i]));
+          values[i] = next;
+        }
       }
-    }
-    double[] solution = eliminate(matrix);
-    double[] values = new double[LinkCost.PARAMETERS];
-    for (int i = 0; i < count; i++) {
-      values[columns[i]] = solution[i] / scale[i];
     }
     return values;
-  }
-
-  /** Solves a linear system by Gauss; gives NaN if it has no unique solution. */
-  private static double[] eliminate(double[][] matrix) {
-    int size = matrix.length;
-    for (int column = 0; column < size; column++) {
-      int pivot = column;
-      for (int row = column + 1; row < size; row++) {
-        if (Math.abs(matrix[row][column]) > Math.abs(matrix[pivot][column])) {
-          pivot = row;
-        }
-      }
-      double[] swapped = matrix[column];
-      matrix[column] = matrix[pivot];
-      matrix[pivot] = swapped;
-      double divisor = matrix[column][column];
-      for (int row = 0; row < size; row++) {
-        double factor = matrix[row][column] / divisor;
-        for (int i = column; row != column && i <= size; i++) {
-          matrix[row][i] -= factor * matrix[column][i];
-        }
-      }
-    }
-    double[] solution = new double[size];
-    for (int row = 0; row < size; row++) {
-      double divisor = matrix[row][row];
-      solution[row] = Math.abs(divisor) < SINGULAR ? Double.NaN : matrix[row][size] / divisor;
-    }
-    return solution;
   }
 }

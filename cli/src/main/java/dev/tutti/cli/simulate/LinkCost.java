@@ -1,5 +1,7 @@
 package dev.tutti.cli.simulate;
 
+import dev.tutti.OpType;
+
 /**
  * What shared memory, or sockets, cost on a core of its own. All numbers are at least 0.
  *
@@ -7,21 +9,33 @@ package dev.tutti.cli.simulate;
  *     message
  * @param each the seconds that each rank of the host adds to a round in memory, or that a rank
  *     spends on a message
- * @param rank the seconds in which a rank copies a byte
- * @param host the seconds that each rank of the host adds to that
- * @param reduce the seconds in which a rank reduces a byte
+ * @param reduce the seconds for each byte that a rank moves or combines in a reduction
+ * @param spread the seconds for each byte of an operation whose tensors are written each time
+ * @param gather the seconds for each byte of an operation that leaves its inputs as they are
  */
-public record LinkCost(double round, double each, double rank, double host, double reduce) {
+public record LinkCost(double round, double each, Curve reduce, Curve spread, Curve gather) {
   /** The number of parameters. */
-  static final int PARAMETERS = 5;
+  static final int PARAMETERS = 2 + 3 * Curve.SIZES;
 
   /** Creates costs from the parameters, in their order. */
   static LinkCost of(double[] values) {
-    return new LinkCost(values[0], values[1], values[2], values[3], values[4]);
+    return new LinkCost(
+        values[0],
+        values[1],
+        Curve.of(values, 2),
+        Curve.of(values, 2 + Curve.SIZES),
+        Curve.of(values, 2 + 2 * Curve.SIZES));
   }
 
-  /** Returns the seconds in which a rank copies a byte while so many ranks of its host do. */
-  double copying(int ranks) {
-    return rank + host * ranks;
+  /** Returns the seconds for each byte of an operation on tensors of a size. */
+  double ofByte(OpType type, double bytes) {
+    Curve curve =
+        switch (type) {
+          case ALL_REDUCE, REDUCE, REDUCE_SCATTER, REDUCE_SCATTER_INTO -> reduce;
+          case ALL_GATHER, ALL_GATHER_INTO, GATHER, SCATTER, ALL_TO_ALL, ALL_TO_ALL_SINGLE ->
+              gather;
+          default -> spread;
+        };
+    return curve.at(bytes);
   }
 }

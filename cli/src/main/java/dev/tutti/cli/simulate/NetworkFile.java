@@ -5,10 +5,12 @@ import java.io.Reader;
 import java.nio.charset.CharacterCodingException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Properties;
 import java.util.Set;
 import java.util.TreeSet;
+import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -19,7 +21,7 @@ public final class NetworkFile {
   private static final double MICRO = 1e-6;
   private static final double GIGA = 1e9;
   private static final List<String> LINK =
-      List.of("round.us", "each.us", "rank.GBps", "host.GBps", "reduce.GBps");
+      List.of("round.us", "each.us", "reduce.GBps", "spread.GBps", "gather.GBps");
   private static final List<String> OTHERS =
       List.of(
           "host.ranks",
@@ -127,14 +129,11 @@ public final class NetworkFile {
   }
 
   private static void link(StringBuilder text, String name, LinkCost cost) {
-    lines(
-        text,
-        LINK.stream().map(key -> name + "." + key).toList(),
-        cost.round() / MICRO,
-        cost.each() / MICRO,
-        1 / cost.rank() / GIGA,
-        1 / cost.host() / GIGA,
-        1 / cost.reduce() / GIGA);
+    line(text, name + "." + LINK.get(0), cost.round() / MICRO);
+    line(text, name + "." + LINK.get(1), cost.each() / MICRO);
+    line(text, name + "." + LINK.get(2), rates(cost.reduce()));
+    line(text, name + "." + LINK.get(3), rates(cost.spread()));
+    line(text, name + "." + LINK.get(4), rates(cost.gather()));
   }
 
   private static void lines(StringBuilder text, List<String> keys, double... values) {
@@ -143,7 +142,13 @@ public final class NetworkFile {
     }
   }
 
-  private static void line(StringBuilder text, String key, Number value) {
+  private static String rates(Curve curve) {
+    return curve.seconds().stream()
+        .map(seconds -> String.valueOf(1 / seconds / GIGA))
+        .collect(Collectors.joining(","));
+  }
+
+  private static void line(StringBuilder text, String key, Object value) {
     text.append(key).append('=').append(value).append('\n');
   }
 
@@ -164,11 +169,24 @@ public final class NetworkFile {
 
   private LinkCost link(String name) {
     return new LinkCost(
-        number(name + ".round.us") * MICRO,
-        number(name + ".each.us") * MICRO,
-        inverse(name + ".rank.GBps"),
-        inverse(name + ".host.GBps"),
-        inverse(name + ".reduce.GBps"));
+        number(name + "." + LINK.get(0)) * MICRO,
+        number(name + "." + LINK.get(1)) * MICRO,
+        curve(name + "." + LINK.get(2)),
+        curve(name + "." + LINK.get(3)),
+        curve(name + "." + LINK.get(4)));
+  }
+
+  /** Parses one rate for all sizes, or one for each size. */
+  private Curve curve(String key) {
+    String[] rates = text(key).split(",", -1);
+    if (rates.length == 1) {
+      return Curve.flat(inverse(key, rates[0]));
+    }
+    try {
+      return new Curve(Arrays.stream(rates).map(rate -> inverse(key, rate)).toList());
+    } catch (IllegalArgumentException e) {
+      throw new IllegalArgumentException(file + ": " + key + ": " + e.getMessage(), e);
+    }
   }
 
   private DeviceCost device() {
@@ -190,16 +208,20 @@ public final class NetworkFile {
   }
 
   private double inverse(String key) {
-    double rate = parse(key);
+    return inverse(key, text(key));
+  }
+
+  private double inverse(String key, String text) {
+    double rate = parse(key, text);
     if (!(rate >= LEAST_RATE)) {
       throw new IllegalArgumentException(
-          file + ": " + key + " must be at least " + LEAST_RATE + ", not " + text(key));
+          file + ": " + key + " must be at least " + LEAST_RATE + ", not " + text);
     }
     return 1 / (rate * GIGA);
   }
 
   private int count(String key) {
-    double value = parse(key);
+    double value = parse(key, text(key));
     if (!(value >= 1) || value > Integer.MAX_VALUE || value != Math.rint(value)) {
       throw new IllegalArgumentException(
           file + ": " + key + " must be a whole number from 1, not " + text(key));
@@ -208,7 +230,7 @@ public final class NetworkFile {
   }
 
   private double number(String key) {
-    double value = parse(key);
+    double value = parse(key, text(key));
     if (!(value >= 0 && value <= MOST)) {
       throw new IllegalArgumentException(
           file + ": " + key + " must be from 0 to " + MOST + ", not " + text(key));
@@ -216,12 +238,12 @@ public final class NetworkFile {
     return value;
   }
 
-  private double parse(String key) {
+  private double parse(String key, String text) {
     try {
-      return Double.parseDouble(text(key));
+      return Double.parseDouble(text);
     } catch (NumberFormatException e) {
       throw new IllegalArgumentException(
-          file + ": " + key + " must be a number, not '" + text(key) + "'", e);
+          file + ": " + key + " must be a number, not '" + text + "'", e);
     }
   }
 

@@ -33,14 +33,14 @@ class SimulatedBenchTest {
             rack.hosts=8
             memory.round.us=1
             memory.each.us=0.5
-            memory.rank.GBps=10
-            memory.host.GBps=40
-            memory.reduce.GBps=20
+            memory.reduce.GBps=10
+            memory.spread.GBps=10
+            memory.gather.GBps=10
             socket.round.us=10
             socket.each.us=2
-            socket.rank.GBps=2
-            socket.host.GBps=10
-            socket.reduce.GBps=20
+            socket.reduce.GBps=2
+            socket.spread.GBps=2
+            socket.gather.GBps=2
             nic.latency.us=5
             nic.GBps=1
             spine.latency.us=3
@@ -78,7 +78,7 @@ class SimulatedBenchTest {
         .isEqualTo("# allReduce, 2 ranks on 1 host, backend gloo, simulated on " + file);
     assertThat(lines.get(1))
         .isEqualTo("# size count type redop | time algbw busbw | path bound by");
-    // A round of 1 + 2 * 0.5 µs; 2,048 bytes at 0.1 + 2 * 0.025 ns; as many reduced at 0.05 ns.
+    // A round of 1 + 2 * 0.5 µs; 2,048 bytes moved and as many reduced at 0.1 ns.
     assertThat(lines.get(3))
         .isEqualTo("1024 256 float32 sum | 2.41 0.42 0.42 | gloo/shared/one-shot rounds 83 %");
     assertThat(lines.get(4)).startsWith("# allReduce, 4 ranks on 2 hosts");

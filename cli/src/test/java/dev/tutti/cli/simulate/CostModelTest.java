@@ -19,14 +19,18 @@ class CostModelTest {
   private static final Settings SETTINGS = Settings.ofEnvironment(Map.of());
 
   private static Cost cost(Network network, int hosts, Step... steps) {
-    return CostModel.cost(new OperationPlan("", List.of(steps)), network, hosts);
+    PlanRequest request = request(OpType.ALL_REDUCE, 1 << 20, hosts, network);
+    return CostModel.cost(request, new OperationPlan("", List.of(steps)), network);
   }
 
   private static Cost cost(OpType type, long bytes, int hosts, Network network) {
-    PlanRequest request =
-        new PlanRequest(type, bytes, hosts, network.hostRanks(), network.hostCores(), SETTINGS);
+    PlanRequest request = request(type, bytes, hosts, network);
     OperationPlan plan = Providers.backends().get("gloo").plan(request).orElseThrow();
-    return CostModel.cost(plan, network, hosts);
+    return CostModel.cost(request, plan, network);
+  }
+
+  private static PlanRequest request(OpType type, long bytes, int hosts, Network network) {
+    return new PlanRequest(type, bytes, hosts, network.hostRanks(), network.hostCores(), SETTINGS);
   }
 
   private static void assertMicros(double seconds, double micros) {
@@ -41,25 +45,25 @@ class CostModelTest {
   }
 
   @Test
-  void roundsInMemoryWaitForAllRanksAndShareItsBandwidth() {
+  void roundsInMemoryWaitForAllRanks() {
     Cost cost = cost(Networks.of(4, 8), 1, Step.memory(3, 60_000).reducing(20_000));
-    // 3 rounds of 1 + 4 * 0.5 µs; 60,000 bytes at 0.1 + 4 * 0.025 ns; 60,000 reduced at 0.05 ns.
+    // 3 rounds of 1 + 4 * 0.5 µs; 60,000 bytes moved and as many reduced at 0.05 ns.
     assertMicros(cost.of(Resource.ROUNDS), 9);
-    assertMicros(cost.of(Resource.MEMORY), 12);
+    assertMicros(cost.of(Resource.MEMORY), 3);
     assertMicros(cost.of(Resource.REDUCTION), 3);
-    assertMicros(cost.seconds(), 24);
-    assertThat(cost.bound()).isEqualTo(Resource.MEMORY);
-    assertThat(cost.share(Resource.MEMORY)).isEqualTo(0.5, within(1e-9));
+    assertMicros(cost.seconds(), 15);
+    assertThat(cost.bound()).isEqualTo(Resource.ROUNDS);
+    assertThat(cost.share(Resource.ROUNDS)).isEqualTo(0.6, within(1e-9));
   }
 
   @Test
   void messagesWithinAHostCostATripTheirWorkAndTheirBytes() {
     Cost cost = cost(Networks.of(2, 8), 1, Step.network(1, 4, 3, 1000));
-    // 4 trips of 10 µs; 12 messages of 2 µs; 12,000 bytes at 0.5 + 2 * 0.1 ns.
+    // 4 trips of 10 µs; 12 messages of 2 µs; 12,000 bytes at 0.5 ns.
     assertMicros(cost.of(Resource.LATENCY), 40);
     assertMicros(cost.of(Resource.MESSAGES), 24);
-    assertMicros(cost.of(Resource.SOCKETS), 8.4);
-    assertMicros(cost.seconds(), 72.4);
+    assertMicros(cost.of(Resource.SOCKETS), 6);
+    assertMicros(cost.seconds(), 70);
   }
 
   @Test
@@ -143,7 +147,7 @@ class CostModelTest {
     Cost cost = cost(OpType.ALL_REDUCE, 1 << 20, 4, Networks.of(1, 8));
     // A piece of 1 MiB; 4 steps, of 1/2, 1/4, 1/4 and 1/2 of it; the interface takes 1 ns a byte.
     assertMicros(cost.of(Resource.NIC), 1.5 * (1 << 20) / 1000);
-    assertMicros(cost.of(Resource.REDUCTION), 0.75 * (1 << 20) * 0.05 / 1000);
+    assertMicros(cost.of(Resource.REDUCTION), 0.75 * (1 << 20) * 0.5 / 1000);
     assertMicros(cost.of(Resource.LATENCY), 4 * 15);
     assertMicros(cost.of(Resource.MESSAGES), 4 * 2);
   }

@@ -43,8 +43,10 @@ class DeviceTablesTest {
     assertThat(times).hasSize(gpus == 2 ? 12 : 15);
     times.forEach(
         (bytes, micros) -> {
-          OperationPlan plan = plan(gpus, bytes);
-          double model = CostModel.cost(plan, graph ? eager.inGraph() : eager, 1).seconds() * 1e6;
+          PlanRequest request = request(gpus, bytes);
+          OperationPlan plan = Providers.backends().get("cuda").plan(request).orElseThrow();
+          Network network = graph ? eager.inGraph() : eager;
+          double model = CostModel.cost(request, plan, network).seconds() * 1e6;
           assertThat(model / micros)
               .as("%s %s of %s bytes by %s: %s µs", gpus, memory, bytes, plan.path(), micros)
               .isCloseTo(1, within(CLOSE));
@@ -65,9 +67,8 @@ class DeviceTablesTest {
     assertClose(gpus, "ordinary", false);
   }
 
-  private static OperationPlan plan(int gpus, long bytes) {
+  private static PlanRequest request(int gpus, long bytes) {
     Settings settings = Settings.ofEnvironment(Map.of());
-    PlanRequest request = new PlanRequest(OpType.ALL_REDUCE, bytes, 1, gpus, 64, settings);
-    return Providers.backends().get("cuda").plan(request).orElseThrow();
+    return new PlanRequest(OpType.ALL_REDUCE, bytes, 1, gpus, 64, settings);
   }
 }

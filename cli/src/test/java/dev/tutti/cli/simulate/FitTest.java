@@ -4,65 +4,93 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
+import dev.tutti.OpType;
+import dev.tutti.Settings;
 import dev.tutti.cli.simulate.Fit.Sample;
+import dev.tutti.runtime.settings.Providers;
 import dev.tutti.spi.OperationPlan;
-import dev.tutti.spi.OperationPlan.Step;
+import dev.tutti.spi.PlanRequest;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import org.junit.jupiter.api.Test;
 
 class FitTest {
+  private static final List<OpType> TYPES =
+      List.of(OpType.ALL_REDUCE, OpType.BROADCAST, OpType.ALL_GATHER_INTO);
+
+  /** Returns what 2 and 4 ranks would take, every second time longer and otherwise shorter. */
   private static List<Sample> samples(LinkCost memory, double error) {
     List<Sample> samples = new ArrayList<>();
     for (int ranks : new int[] {2, 4}) {
-      for (double bytes = 1024; bytes <= 1 << 26; bytes *= 4) {
-        for (int reduces = 0; reduces < 2; reduces++) {
-          Step step =
-              Step.memory(1 + Math.floor(bytes / 262_144), 2.0 * bytes).reducing(reduces * bytes);
-          OperationPlan plan = new OperationPlan("", List.of(step));
-          Network network = Network.ofHosts(ranks, 8, memory, memory);
-          double seconds = CostModel.cost(plan, network, 1).seconds();
-          double factor = samples.size() / 2 % 2 == 0 ? 1 + error : 1 - error;
-          samples.add(new Sample(plan, ranks, seconds * factor));
+      for (long bytes = 1024; bytes <= 1 << 26; bytes *= 4) {
+        for (OpType type : TYPES) {
+          double factor = samples.size() % 2 == 0 ? 1 + error : 1 - error;
+          PlanRequest request = request(type, bytes, ranks);
+          samples.add(new Sample(request, plan(request), factor * seconds(memory, request)));
         }
       }
     }
     return samples;
   }
 
-  private static void assertClose(LinkCost found, LinkCost expected, double relative) {
-    assertThat(found.round()).isCloseTo(expected.round(), within(relative * expected.round()));
-    assertThat(found.each()).isCloseTo(expected.each(), within(relative * expected.each()));
-    assertThat(found.rank()).isCloseTo(expected.rank(), within(relative * expected.rank()));
-    assertThat(found.host()).isCloseTo(expected.host(), within(relative * expected.host()));
-    assertThat(found.reduce()).isCloseTo(expected.reduce(), within(relative * expected.reduce()));
+  private static PlanRequest request(OpType type, long bytes, int ranks) {
+    return new PlanRequest(type, bytes, 1, ranks, 8, Settings.ofEnvironment(Map.of()));
+  }
+
+  private static OperationPlan plan(PlanRequest request) {
+    return Providers.backends().get("gloo").plan(request).orElseThrow();
+  }
+
+  private static double seconds(LinkCost memory, PlanRequest request) {
+    Network network = Network.ofHosts(request.ranks(), 8, memory, memory);
+    return CostModel.cost(request, plan(request), network).seconds();
+  }
+
+  private static void assertTimes(LinkCost found, LinkCost expected, int ranks, double relative) {
+    for (OpType type : TYPES) {
+      for (long bytes = 1024; bytes <= 1 << 26; bytes *= 2) {
+        PlanRequest request = request(type, bytes, ranks);
+        assertThat(seconds(found, request) / seconds(expected, request))
+            .as("%s of %s bytes on %s", type, bytes, ranks)
+            .isCloseTo(1, within(relative));
+      }
+    }
   }
 
   @Test
-  void findsTheCostsThatMadeTheTimes() {
-    assertClose(Fit.fit(samples(Networks.MEMORY, 0), 8), Networks.MEMORY, 1e-6);
+  void moreRanksTakeWhatTheCostsOfFewSay() {
+    LinkCost found = Fit.fit(samples(Networks.MEMORY, 0));
+    assertTimes(found, Networks.MEMORY, 4, 0.01);
+    assertTimes(found, Networks.MEMORY, 16, 0.05);
   }
 
   @Test
-  void noCostIsNegative() {
-    LinkCost truth = new LinkCost(1e-6, 0, 0.1e-9, 0, 0.05e-9);
-    LinkCost found = Fit.fit(samples(truth, 0.1), 8);
-    assertThat(List.of(found.round(), found.each(), found.rank(), found.host()))
-        .allMatch(value -> value >= 0);
+  void ratesThatDifferBySizeAreFound() {
+    Curve caches =
+        new Curve(
+            List.of(
+                0.1e-9, 0.1e-9, 0.1e-9, 0.1e-9, 0.1e-9, 0.15e-9, 0.2e-9, 0.4e-9, 0.4e-9, 0.4e-9));
+    LinkCost truth = new LinkCost(1e-6, 0.2e-6, caches, caches, caches);
+    assertTimes(Fit.fit(samples(truth, 0)), truth, 4, 0.02);
   }
 
   @Test
   void timesThatVaryByTenPercentAreFittedThatWell() {
-    LinkCost found = Fit.fit(samples(Networks.MEMORY, 0.1), 8);
-    for (Sample sample : samples(Networks.MEMORY, 0)) {
-      Network network = Network.ofHosts(sample.ranks(), 8, found, found);
-      double model = CostModel.cost(sample.plan(), network, 1).seconds();
-      assertThat(model / sample.seconds()).isCloseTo(1, within(0.1));
+    assertTimes(Fit.fit(samples(Networks.MEMORY, 0.1)), Networks.MEMORY, 4, 0.1);
+  }
+
+  @Test
+  void noCostIsNegative() {
+    LinkCost found = Fit.fit(samples(Networks.link(1e-6, 0, 0, 0.1e-9, 0.05e-9), 0.1));
+    assertThat(List.of(found.round(), found.each())).allMatch(value -> value >= 0);
+    for (Curve curve : List.of(found.reduce(), found.spread(), found.gather())) {
+      assertThat(curve.seconds()).allMatch(value -> value >= 0);
     }
   }
 
   @Test
   void withoutSamplesThereIsNothingToFit() {
-    assertThatThrownBy(() -> Fit.fit(List.of(), 8)).hasMessage("no samples to fit costs to");
+    assertThatThrownBy(() -> Fit.fit(List.of())).hasMessage("no samples to fit costs to");
   }
 }

@@ -29,8 +29,23 @@ class NetworkFileTest {
   }
 
   @Test
+  void ratesMayDifferBySize() throws IOException {
+    String text = NetworkFile.text(Networks.of(8, 16));
+    Network network = read(text.replaceAll("memory.gather.GBps=.*", "memory.gather.GBps=1"));
+    assertThat(network.memory().gather()).isEqualTo(Curve.flat(1e-9));
+    network =
+        read(
+            text.replaceAll(
+                "memory.gather.GBps=.*", "memory.gather.GBps=1,2,4,8,4,2,1,1,1,Infinity"));
+    assertThat(network.memory().gather().at(4096)).isCloseTo(0.5e-9, within(1e-20));
+    assertThatThrownBy(
+            () -> read(text.replaceAll("memory.gather.GBps=.*", "memory.gather.GBps=1,2")))
+        .hasMessageEndingWith("memory.gather.GBps: 2 numbers instead of 10");
+  }
+
+  @Test
   void whatCostsNothingIsInfinitelyFast() throws IOException {
-    LinkCost free = new LinkCost(0, 0, 0, 0, 0);
+    LinkCost free = Networks.link(0, 0, 0, 0, 0);
     Network network =
         new Network(1, 1, 1, 1, free, free, 0, 0, 0, DeviceCost.H200, new StoreCost(0, 0, 0, 0, 0));
     assertThat(NetworkFile.text(network)).contains("nic.GBps=Infinity");
@@ -59,8 +74,8 @@ class NetworkFileTest {
           .hasMessageEndingWith("host.ranks must be a whole number from 1, not " + value);
     }
     for (String value : List.of("NaN", "1e-10", "-1")) {
-      assertThatThrownBy(() -> read(text.replaceAll("(memory.rank.GBps)=.*", "$1=" + value)))
-          .hasMessageEndingWith("memory.rank.GBps must be at least 1.0E-9, not " + value);
+      assertThatThrownBy(() -> read(text.replaceAll("(memory.spread.GBps)=.*", "$1=" + value)))
+          .hasMessageEndingWith("memory.spread.GBps must be at least 1.0E-9, not " + value);
     }
     assertThatThrownBy(() -> read(text + "nic.GBps=7\n"))
         .hasMessageEndingWith("network: nic.GBps occurs twice");
