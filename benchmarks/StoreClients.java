@@ -23,7 +23,8 @@ import java.util.concurrent.TimeUnit;
  * run for a second after 200 ms of warm-up, and each client uses its own key; a set run ends with
  * an add. wake measures how long after a set the last client that waits for the key continues;
  * wake-virtual does the same with virtual threads. meet measures how long ranks take to open their
- * stores, publish a key each, read the keys of all ranks and pass a barrier.
+ * stores, publish a key each, read the keys of all ranks and pass a barrier. list measures a call
+ * of each client, all at the same time, that reads 1000 keys of 160 bytes.
  */
 public class StoreClients {
   private static final byte[] VALUE = new byte[8];
@@ -80,6 +81,7 @@ public class StoreClients {
     switch (op) {
       case "wake", "wake-virtual" -> wake(op, clients);
       case "meet" -> meet(clients);
+      case "list" -> list(clients);
       default -> calls(op, clients);
     }
   }
@@ -221,6 +223,37 @@ public class StoreClients {
       result(task);
     }
     print("meet", ranks, new long[] {System.nanoTime() - start}, 0);
+  }
+
+  private void list(int clients) throws Exception {
+    List<String> keys = new ArrayList<>();
+    for (int i = 0; i < 1000; i++) {
+      keys.add("list/" + label + "/" + i);
+    }
+    CyclicBarrier ready = new CyclicBarrier(clients);
+    List<FutureTask<long[]>> tasks =
+        start(
+            clients,
+            client -> {
+              try (Store store = open()) {
+                for (int i = client; i < keys.size(); i += clients) {
+                  store.set(keys.get(i), new byte[160]);
+                }
+                long[] times = new long[WAKE_ROUNDS];
+                for (int round = 0; round < times.length; round++) {
+                  ready.await();
+                  long start = System.nanoTime();
+                  store.multiGet(keys, LIMIT);
+                  times[round] = System.nanoTime() - start;
+                }
+                return times;
+              }
+            });
+    List<long[]> samples = new ArrayList<>();
+    for (FutureTask<long[]> task : tasks) {
+      samples.add(result(task));
+    }
+    print("list", clients, samples.stream().flatMapToLong(Arrays::stream).toArray(), 0);
   }
 
   private void print(String op, int clients, long[] samples, double perSecond) {
