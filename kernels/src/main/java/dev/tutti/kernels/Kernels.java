@@ -81,7 +81,7 @@ public final class Kernels {
 
   private static final Map<DType, Kernel> UNEQUAL_TWO_SHOT = ofReals(Kernels::unequalTwoShot);
   private static final Map<DType, Kernel> ADD_PARTS = ofReals(Kernels::addParts);
-  private static final Map<Kernel, Kernel> SOME_LANES = someLanes();
+  private static final IdentityHashMap<Kernel, Kernel> SOME_LANES = someLanes();
 
   private record ReduceKernels(Family sums, Family others) {}
 
@@ -152,8 +152,8 @@ public final class Kernels {
         LaunchRules::addParts);
   }
 
-  private static Map<Kernel, Kernel> someLanes() {
-    Map<Kernel, Kernel> some = new IdentityHashMap<>();
+  private static IdentityHashMap<Kernel, Kernel> someLanes() {
+    IdentityHashMap<Kernel, Kernel> some = new IdentityHashMap<>();
     List<DType> tuned =
         List.of(DType.FLOAT32, DType.FLOAT64, DType.FLOAT16, DType.BFLOAT16, DType.UINT8);
     for (DType dtype : tuned) {

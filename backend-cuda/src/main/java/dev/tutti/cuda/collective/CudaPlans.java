@@ -28,7 +28,7 @@ public final class CudaPlans {
           ranks == 1
               ? Optional.of(new OperationPlan("", List.of()))
               : request.hosts() == 1 && ranks <= MOST_RANKS
-                  ? Optional.of(allReduce(request.bytes(), ranks, limits(request)))
+                  ? Optional.of(allReduce((double) request.bytes(), ranks, limits(request)))
                   : Optional.empty();
       default -> Optional.empty();
     };
