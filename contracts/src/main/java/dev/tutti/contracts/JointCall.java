@@ -11,9 +11,9 @@ import java.util.function.IntPredicate;
 import java.util.stream.IntStream;
 
 /**
- * A collective call that some ranks of a world make together while the others stay away. The clock
- * stands still until all of them have called, since one that calls after the deadline of another
- * would be as absent as those that stay away.
+ * A collective call that some ranks of a world make together while the others stay away. If several
+ * call, the clock stands still until all of them have called, since one that calls after the
+ * deadline of another would be as absent as those that stay away.
  */
 final class JointCall {
   private final HeldTime time = new HeldTime();
@@ -79,7 +79,9 @@ final class JointCall {
 
   private void call(Member member, ContractWorld.MemberBody call, CountDownLatch ended)
       throws Exception {
-    time.hold();
+    if (count > 1) {
+      time.hold();
+    }
     AtomicBoolean hasEnded = new AtomicBoolean();
     callers.add(new Caller(member.group(), member.group().sequenceNumber(), hasEnded));
     try {

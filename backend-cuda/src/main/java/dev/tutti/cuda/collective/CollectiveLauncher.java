@@ -16,6 +16,7 @@ import dev.tutti.kernels.Kernels;
 import dev.tutti.kernels.Launch;
 import dev.tutti.spi.Operation;
 import dev.tutti.spi.PeerLostException;
+import dev.tutti.spi.Time;
 import java.util.Optional;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
@@ -41,6 +42,7 @@ public final class CollectiveLauncher {
   private static final String CHUNKS = "cuda/chunks";
   private static final String COPIES = "cuda/copies";
 
+  private final Time time;
   private final CudaDevice device;
   private final KernelChannel channel;
   private final AllReduceLimits limits;
@@ -65,6 +67,7 @@ public final class CollectiveLauncher {
   /**
    * Creates a launcher.
    *
+   * @param time the time of the group
    * @param device this rank's device
    * @param channel the channel of all ranks
    * @param limits the sizes at which each algorithm runs
@@ -76,6 +79,7 @@ public final class CollectiveLauncher {
    * @param copiesRule when it is used
    */
   CollectiveLauncher(
+      Time time,
       CudaDevice device,
       KernelChannel channel,
       AllReduceLimits limits,
@@ -85,6 +89,7 @@ public final class CollectiveLauncher {
       GraphReplayMonitor replays,
       CopiedAllReduce copies,
       CopiesRule copiesRule) {
+    this.time = time;
     this.device = device;
     this.channel = channel;
     this.limits = limits;
@@ -216,8 +221,8 @@ public final class CollectiveLauncher {
   }
 
   /** Returns the time that remains for an operation, for use by its kernel. */
-  static long nanosLeft(Operation op) {
-    return Math.max(TimeUnit.MILLISECONDS.toNanos(1), op.deadlineNanos() - System.nanoTime());
+  static long nanosLeft(Operation op, Time time) {
+    return Math.max(TimeUnit.MILLISECONDS.toNanos(1), op.deadlineNanos() - time.nanoTime());
   }
 
   /** Waits until no kernel of the channel runs; returns false if that is not so by the deadline. */
@@ -320,7 +325,7 @@ public final class CollectiveLauncher {
     }
     op.took(COPIES);
     if (stream.isCapturing()) {
-      copies.progress().allow(nanosLeft(op));
+      copies.progress().allow(nanosLeft(op, time));
     }
     copies.launch(address, bytes, tensor.dtype(), reduceOp, stream);
     end(op);
@@ -342,7 +347,7 @@ public final class CollectiveLauncher {
     channel
         .reduce
         .op(reduceOp)
-        .timeoutNanos(nanosLeft(op))
+        .timeoutNanos(nanosLeft(op, time))
         .chunk(AllReduceLimits.chunkBytes(bytes, launch, channel.layout));
     channel.launchReduce(kernel, launch, stream);
     end(op);
@@ -427,7 +432,7 @@ public final class CollectiveLauncher {
   ExchangeCall beginExchange(Operation op) {
     begin(op);
     op.took("cuda/exchange");
-    return channel.exchange.begin(packetLimit, nanosLeft(op));
+    return channel.exchange.begin(packetLimit, nanosLeft(op, time));
   }
 
   /**
@@ -445,7 +450,7 @@ public final class CollectiveLauncher {
     begin(op);
     op.took("cuda/barrier");
     Kernel kernel = Kernels.barrier();
-    channel.launchBarrier(kernel, kernel.launch(0, channel.layout), nanosLeft(op), stream);
+    channel.launchBarrier(kernel, kernel.launch(0, channel.layout), nanosLeft(op, time), stream);
     end(op);
   }
 }

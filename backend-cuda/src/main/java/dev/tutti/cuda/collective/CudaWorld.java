@@ -105,6 +105,7 @@ public final class CudaWorld implements AutoCloseable {
       replays = new GraphReplayMonitor(all.control, rank, context.onFailure(), copies.progress());
       collectives =
           new CollectiveLauncher(
+              time,
               device,
               all,
               plan.limits(),
@@ -153,7 +154,7 @@ public final class CudaWorld implements AutoCloseable {
     channels.add(pair);
     int peer = isSender ? receiver : sender;
     MessageLauncher made =
-        new MessageLauncher(device, pair, this::takeMessageStream, rank, peer, isSender);
+        new MessageLauncher(time, device, pair, this::takeMessageStream, rank, peer, isSender);
     messageLanes.add(made);
     return made;
   }

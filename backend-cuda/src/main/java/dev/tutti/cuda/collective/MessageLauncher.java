@@ -8,6 +8,7 @@ import dev.tutti.cuda.element.DeviceCopy;
 import dev.tutti.kernels.Kernel;
 import dev.tutti.kernels.Kernels;
 import dev.tutti.spi.Operation;
+import dev.tutti.spi.Time;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
@@ -21,6 +22,7 @@ final class MessageLauncher {
   private static final int SENDER = 0;
   private static final int RECEIVER = 1;
 
+  private final Time time;
   private final CudaDevice device;
   private final KernelChannel channel;
   private final boolean sends;
@@ -34,6 +36,7 @@ final class MessageLauncher {
   /**
    * Creates a launcher.
    *
+   * @param time the time of the group
    * @param channel the channel between sender and receiver
    * @param streams supplies a stream for exclusive use, without waiting
    * @param rank this rank's number
@@ -41,12 +44,14 @@ final class MessageLauncher {
    * @param sends whether this rank is the sender
    */
   MessageLauncher(
+      Time time,
       CudaDevice device,
       KernelChannel channel,
       Supplier<CudaStream> streams,
       int rank,
       int peer,
       boolean sends) {
+    this.time = time;
     this.device = device;
     this.channel = channel;
     this.streams = streams;
@@ -79,7 +84,8 @@ final class MessageLauncher {
     own.waitFor(before);
     before.close();
     channel.exchange.begin(
-        Math.min(PACKET_LIMIT, channel.layout.messageCapacity()), CollectiveLauncher.nanosLeft(op));
+        Math.min(PACKET_LIMIT, channel.layout.messageCapacity()),
+        CollectiveLauncher.nanosLeft(op, time));
     if (sends) {
       channel.exchange.send(RECEIVER, address, bytes);
     } else {
