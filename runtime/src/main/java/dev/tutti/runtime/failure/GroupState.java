@@ -5,6 +5,15 @@ import org.jspecify.annotations.Nullable;
 
 /** The part of a rank's {@link JobState} for one group. */
 final class GroupState implements Cloneable {
+  /** Takes what decides how a state acts, so that states that act alike can be grouped. */
+  interface Sink {
+    /** Adds a number, or whether something holds. */
+    void add(long value);
+
+    /** Adds a value. */
+    void add(@Nullable Object value);
+  }
+
   /** How far the ranks have come with the failure of the group. */
   enum Phase {
     OPEN,
@@ -49,7 +58,7 @@ final class GroupState implements Cloneable {
     }
   }
 
-  void addTo(JobState.Sink sink, boolean isAppending) {
+  void addTo(Sink sink, boolean isAppending) {
     boolean isAsking = phase == Phase.ASKING;
     boolean isOver = phase == Phase.SETTLED && !isAppending;
     sink.add(name);

@@ -8,8 +8,6 @@ import dev.tutti.runtime.status.Inquiry;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
-import java.util.HashMap;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
@@ -59,13 +57,9 @@ final class JobState {
   private final AnswerTimes times;
   private final Map<String, GroupState> groups = new TreeMap<>();
   private final List<Lost> lost = new ArrayList<>();
-  private final Map<String, Asked> asked = new HashMap<>();
-
-  /** The questions of this rank that have no answer yet, and how long to wait for one. */
-  private final Map<Question, Long> waiting = new LinkedHashMap<>();
-
   private final Deque<LogEntry> toAppend = new ArrayDeque<>();
   private final List<JobOutput> outputs = new ArrayList<>();
+  private final WaitState waits = new WaitState(groups, outputs);
   private long delivered;
   private boolean appending;
   private boolean unheard;
@@ -91,25 +85,15 @@ final class JobState {
     this(other.rank, other.serverRank, other.times, other.silentUntil);
     other.groups.forEach((name, group) -> groups.put(name, group.copy()));
     lost.addAll(other.lost);
-    asked.putAll(other.asked);
-    waiting.putAll(other.waiting);
+    waits.copy(other.waits);
     toAppend.addAll(other.toAppend);
     delivered = other.delivered;
     appending = other.appending;
     unheard = other.unheard;
   }
 
-  /** Takes what decides how a state acts, so that states that act alike can be grouped. */
-  interface Sink {
-    /** Adds a number, or whether something holds. */
-    void add(long value);
-
-    /** Adds a value. */
-    void add(@Nullable Object value);
-  }
-
   /** Adds all that decides what happens next; the same for states that act alike. */
-  void addTo(Sink sink) {
+  void addTo(GroupState.Sink sink) {
     boolean isAppending = isAppending();
     for (GroupState group : groups.values()) {
       group.addTo(sink, isAppending);
@@ -118,15 +102,7 @@ final class JobState {
       sink.add(each.number);
       sink.add(each.event);
     }
-    for (Asked each : asked.values()) {
-      sink.add(each.number);
-      sink.add(each.question);
-    }
-    waiting.forEach(
-        (question, limit) -> {
-          sink.add(question);
-          sink.add(limit.longValue());
-        });
+    waits.addTo(sink);
     toAppend.forEach(sink::add);
     sink.add(delivered);
     sink.add((appending ? 1 : 0) + (unheard ? 2 : 0));
@@ -135,9 +111,6 @@ final class JobState {
 
   /** The loss of a rank, and its place in the log. */
   private record Lost(long number, FailureEvent event) {}
-
-  /** The last question about a group, and its place in the log. */
-  private record Asked(Question question, long number) {}
 
   /**
    * Takes one step.
@@ -161,12 +134,12 @@ final class JobState {
         case JobInput.Reached(String name) -> reach(groups.get(name));
         case JobInput.Refused(FailureEvent event) -> toAppend.add(new LogEntry.Failed(event));
         case JobInput.Waits(Question question) -> {
-          waiting.put(question, now + nanos(times.question()));
+          waits.begin(question, now + nanos(times.question()));
           toAppend.add(new LogEntry.Asked(question));
         }
         case JobInput.Answered(Question question, long number, Evidence evidence) ->
-            answered(question, number, evidence);
-        case JobInput.Adopted(Question question, String finding) -> say(question, finding);
+            waits.answered(question, number, evidence);
+        case JobInput.Adopted(Question question, String finding) -> waits.say(question, finding);
         case JobInput.Read(long number, LogEntry entry) -> read(number, entry);
         case JobInput.Skipped(long last) -> delivered = Math.max(delivered, last);
         case JobInput.Written(long number) -> written(number);
@@ -201,12 +174,9 @@ final class JobState {
 
   /** Returns when the next limit passes; {@link Long#MAX_VALUE} if there is none. */
   long nextLimit() {
-    long next = Long.MAX_VALUE;
+    long next = waits.limit();
     for (GroupState group : groups.values()) {
       next = Math.min(next, group.limit());
-    }
-    for (long limit : waiting.values()) {
-      next = Math.min(next, limit);
     }
     return next;
   }
@@ -239,8 +209,7 @@ final class JobState {
   private void leave(GroupState group) {
     group.isJoined = false;
     group.phase = Phase.SETTLED;
-    asked.remove(group.name);
-    waiting.keySet().removeIf(question -> question.group().equals(group.name));
+    waits.leave(group.name);
     if (group.first == null && group.own == null) {
       groups.remove(group.name);
     }
@@ -355,23 +324,7 @@ final class JobState {
     if (entry instanceof LogEntry.Found found) {
       return group(found.group()).found == null;
     }
-    return !(entry instanceof LogEntry.Asked(Question question)) || isWanted(question);
-  }
-
-  private boolean isWanted(Question question) {
-    Asked earlier = asked.get(question.group());
-    if (!waiting.containsKey(question)) {
-      return false;
-    }
-    if (earlier == null || !question.isSame(earlier.question)) {
-      return true;
-    }
-    if (earlier.question.isOf(question)) {
-      ask(question, earlier.number);
-    } else {
-      outputs.add(new JobOutput.Adopt(question, earlier.number));
-    }
-    return false;
+    return !(entry instanceof LogEntry.Asked(Question question)) || waits.isWanted(question);
   }
 
   private void written(long number) {
@@ -380,7 +333,7 @@ final class JobState {
     LogEntry entry = toAppend.remove();
     read(number, entry);
     if (entry instanceof LogEntry.Asked(Question question)) {
-      ask(question, number);
+      waits.ask(question, number);
     }
   }
 
@@ -392,7 +345,7 @@ final class JobState {
         accept(event, Long.MAX_VALUE);
       }
       case LogEntry.Found found -> settleAlone(group(found.group()));
-      case LogEntry.Asked(Question question) -> say(question, null);
+      case LogEntry.Asked(Question question) -> waits.say(question, null);
       case LogEntry.Inquired _, LogEntry.Unknown _ -> {}
     }
   }
@@ -407,11 +360,7 @@ final class JobState {
     } else if (entry instanceof LogEntry.Found found) {
       find(group(found.group()), found);
     } else if (entry instanceof LogEntry.Asked(Question question)) {
-      GroupState group = groups.get(question.group());
-      if (group != null && group.isJoined) {
-        asked.put(group.name, new Asked(question, number));
-        outputs.add(new JobOutput.Answer(number, group.name));
-      }
+      waits.read(question, number);
     } else if (entry instanceof LogEntry.Inquired(Inquiry inquiry)) {
       outputs.add(new JobOutput.Report(inquiry));
     }
@@ -443,32 +392,6 @@ final class JobState {
         outputs.add(new JobOutput.Fail(event));
       }
       begin(group, event);
-    }
-  }
-
-  // Operations that wait for long
-
-  private void ask(Question question, long number) {
-    GroupState group = groups.get(question.group());
-    if (group != null && group.isJoined) {
-      int size = group.globalRanks.size();
-      Evidence known = Evidence.of(question.timeout(), size, question.reporter(), -1, false);
-      outputs.add(new JobOutput.Find(question, number, known));
-    }
-  }
-
-  private void answered(Question question, long number, @Nullable Evidence evidence) {
-    String finding = evidence == null ? null : JobVerdict.ofWait(evidence).text();
-    if (finding != null) {
-      outputs.add(new JobOutput.Tell(number, finding));
-    }
-    say(question, finding);
-  }
-
-  private void say(Question question, @Nullable String finding) {
-    if (waiting.remove(question) != null) {
-      JobVerdict silence = JobVerdict.unexplained(question.timeout(), "; " + Blame.ofSilence(-1));
-      outputs.add(new JobOutput.Explain(question, finding == null ? silence.text() : finding));
     }
   }
 
@@ -562,11 +485,7 @@ final class JobState {
   }
 
   private void tick() {
-    for (Map.Entry<Question, Long> each : List.copyOf(waiting.entrySet())) {
-      if (each.getValue() <= now) {
-        say(each.getKey(), null);
-      }
-    }
+    waits.tick(now);
     for (GroupState group : List.copyOf(groups.values())) {
       FailureEvent own = group.own;
       if (group.limit() > now) {

@@ -7,7 +7,7 @@ import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
 /** Hashes states of a {@link JobModel}. */
-final class StateHash extends Hash implements JobState.Sink {
+final class StateHash extends Hash implements GroupState.Sink {
   @Override
   public void add(@Nullable Object value) {
     switch (value) {
