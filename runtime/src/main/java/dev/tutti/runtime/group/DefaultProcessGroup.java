@@ -145,7 +145,14 @@ final class DefaultProcessGroup implements ProcessGroup {
 
   @Override
   public void broadcast(Tensor tensor, int root) {
-    run(checks.forBroadcast(tensor, root), OpType.BROADCAST, tensor, tensor, null, root);
+    run(
+        checks.forBroadcast(tensor, root),
+        OpType.BROADCAST,
+        tensor,
+        tensor,
+        null,
+        root,
+        Splits.NONE);
   }
 
   @Override
@@ -155,36 +162,31 @@ final class DefaultProcessGroup implements ProcessGroup {
       allReduce(tensor, reduceOp, CallOptions.DEFAULT);
     } else {
       BoundBackend backend = checks.forAllReduce(tensor, reduceOp);
-      run(backend, OpType.ALL_REDUCE, tensor, tensor, reduceOp, -1);
+      run(backend, OpType.ALL_REDUCE, tensor, tensor, reduceOp, -1, Splits.NONE);
     }
   }
 
   @Override
   public void reduce(Tensor tensor, ReduceOp reduceOp, int root) {
     BoundBackend backend = checks.forReduce(tensor, reduceOp, root);
-    run(backend, OpType.REDUCE, tensor, tensor, reduceOp, root);
+    run(backend, OpType.REDUCE, tensor, tensor, reduceOp, root, Splits.NONE);
   }
 
   @Override
   public void allGatherInto(Tensor output, Tensor input) {
-    BoundBackend backend = checks.forAllGatherInto(output, input, Splits.NONE);
-    run(backend, OpType.ALL_GATHER_INTO, output, input, null, -1);
+    allGatherInto(output, input, Splits.NONE);
   }
 
   @Override
   public void reduceScatterInto(Tensor output, Tensor input, ReduceOp reduceOp) {
-    BoundBackend backend = checks.forReduceScatterInto(output, input, Splits.NONE, reduceOp);
-    run(backend, OpType.REDUCE_SCATTER_INTO, output, input, reduceOp, -1);
+    reduceScatterInto(output, input, Splits.NONE, reduceOp);
   }
 
   @Override
   public void allGatherInto(Tensor output, Tensor input, long[] outputSplits) {
     OpType op = OpType.ALL_GATHER_INTO;
     long[] rows = specs.splits().orNone(op, "outputSplits", outputSplits, output, "output");
-    BoundBackend backend = checks.forAllGatherInto(output, input, rows);
-    if (!inline.run(backend, op, output, input, null, -1, rows)) {
-      runner.submit(specs.allGatherInto(output, input, rows, CallOptions.DEFAULT));
-    }
+    run(checks.forAllGatherInto(output, input, rows), op, output, input, null, -1, rows);
   }
 
   @Override
@@ -193,9 +195,7 @@ final class DefaultProcessGroup implements ProcessGroup {
     OpType op = OpType.REDUCE_SCATTER_INTO;
     long[] rows = specs.splits().orNone(op, "inputSplits", inputSplits, input, "input");
     BoundBackend backend = checks.forReduceScatterInto(output, input, rows, reduceOp);
-    if (!inline.run(backend, op, output, input, reduceOp, -1, rows)) {
-      runner.submit(specs.reduceScatterInto(output, input, rows, reduceOp, CallOptions.DEFAULT));
-    }
+    run(backend, op, output, input, reduceOp, -1, rows);
   }
 
   @Override
@@ -206,15 +206,12 @@ final class DefaultProcessGroup implements ProcessGroup {
     long[] rows = specs.splits().of(op, "outputSplits", Splits.NONE, output, "output");
     long[] inputRows = specs.splits().of(op, "inputSplits", Splits.NONE, input, "input");
     BoundBackend backend = checks.forAllToAllSingle(output, input, rows, inputRows);
-    if (!inline.run(backend, op, output, input, null, -1, rows)) {
-      Call call = new Call(op).output(output).input(input).splits(rows, rows);
-      runner.submit(specs.spec(backend, CallOptions.DEFAULT, call));
-    }
+    run(backend, op, output, input, null, -1, rows);
   }
 
   @Override
   public void barrier() {
-    run(checks.barrierBackend(), OpType.BARRIER, null, null, null, -1);
+    run(checks.barrierBackend(), OpType.BARRIER, null, null, null, -1, Splits.NONE);
   }
 
   /** Runs a collective that has been checked, on this thread if it is free to run now. */
@@ -224,9 +221,10 @@ final class DefaultProcessGroup implements ProcessGroup {
       @Nullable Tensor output,
       @Nullable Tensor input,
       @Nullable ReduceOp reduceOp,
-      int root) {
-    if (!inline.run(bound, type, output, input, reduceOp, root, Splits.NONE)) {
-      Call call = InlineRunner.fill(new Call(type).reduceOp(reduceOp), output, input, root);
+      int root,
+      long[] rows) {
+    if (!inline.run(bound, type, output, input, reduceOp, root, rows)) {
+      Call call = InlineRunner.fill(new Call(type).reduceOp(reduceOp), output, input, root, rows);
       runner.submit(specs.spec(bound, CallOptions.DEFAULT, call));
     }
   }

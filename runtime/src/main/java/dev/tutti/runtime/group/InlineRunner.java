@@ -78,12 +78,7 @@ final class InlineRunner {
     }
     try {
       GroupOperation op = isOnStream ? onStream.next() : inline;
-      Call call = fill(op.call().reset(type, reduceOp), output, input, root);
-      if (rows.length > 0) {
-        call.splits(
-            type == OpType.REDUCE_SCATTER_INTO ? Splits.NONE : rows,
-            type == OpType.ALL_GATHER_INTO ? Splits.NONE : rows);
-      }
+      fill(op.call().reset(type, reduceOp), output, input, root, rows);
       if (isOnStream) {
         runOnStream(op, sequence, bound.backend());
       } else {
@@ -104,9 +99,15 @@ final class InlineRunner {
         || (!HostStaging.isNeeded(tensor) && (isOnStream || tensor.device().isCpu()));
   }
 
-  /** Sets the tensors and the root of a call. */
-  static Call fill(Call call, @Nullable Tensor output, @Nullable Tensor input, int root) {
+  /** Sets the tensors, the root and the rows of a call. */
+  static Call fill(
+      Call call, @Nullable Tensor output, @Nullable Tensor input, int root, long[] rows) {
     call.root(root);
+    if (rows.length > 0) {
+      call.splits(
+          call.type() == OpType.REDUCE_SCATTER_INTO ? Splits.NONE : rows,
+          call.type() == OpType.ALL_GATHER_INTO ? Splits.NONE : rows);
+    }
     if (input != null && output == input) {
       call.inPlace(input);
     } else if (input != null && output != null) {
