@@ -29,11 +29,6 @@ public final class DeviceBlock {
     return bytes;
   }
 
-  /** Returns the stream in whose order the block may be used and freed. */
-  public long stream() {
-    return segment.stream.handle();
-  }
-
   /** Returns the address of the allocation from which the block was cut. */
   public long segmentAddress() {
     return segment.address;

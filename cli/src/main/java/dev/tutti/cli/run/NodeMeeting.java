@@ -190,10 +190,6 @@ final class NodeMeeting {
     return came;
   }
 
-  boolean met() {
-    return met;
-  }
-
   /**
    * Returns the other nodes that have come, including those started for more nodes than this one.
    */

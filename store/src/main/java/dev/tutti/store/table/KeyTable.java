@@ -59,11 +59,6 @@ public final class KeyTable {
     this.most = most;
   }
 
-  /** Returns approximately how many bytes of keys and values the table holds. */
-  public long bytes() {
-    return bytes;
-  }
-
   public byte @Nullable [] get(String key) {
     return values.get(key);
   }

@@ -123,11 +123,6 @@ final class RequestReader {
     return number;
   }
 
-  /** Returns the number of items in the request's list. */
-  int count() {
-    return keys.size();
-  }
-
   /**
    * Continues to read.
    *

@@ -278,9 +278,14 @@ final class TcpClient implements AutoCloseable {
         });
   }
 
-  /** Ensures that the server has executed all requests so far. */
-  void sync() {
-    sync(timeoutNanos);
+  /** Ensures that the server has executed all requests so far, if one of them had no reply. */
+  void syncIfUnanswered(long nanos) {
+    lockMain(graceful(nanos));
+    boolean needed = unanswered;
+    mainLock.unlock();
+    if (needed) {
+      sync(nanos);
+    }
   }
 
   private void sync(long nanos) {
@@ -291,16 +296,6 @@ final class TcpClient implements AutoCloseable {
           connection.send(deadline);
           return connection.readByte(deadline);
         });
-  }
-
-  /** Does the same as {@link #sync()} if there was a request without a reply. */
-  void syncIfUnanswered(long nanos) {
-    lockMain(graceful(nanos));
-    boolean needed = unanswered;
-    mainLock.unlock();
-    if (needed) {
-      sync(nanos);
-    }
   }
 
   /** Adds a request that changes nothing and that every server answers with one byte. */

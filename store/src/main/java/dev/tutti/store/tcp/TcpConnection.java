@@ -203,11 +203,6 @@ final class TcpConnection implements AutoCloseable {
     return in.get();
   }
 
-  int readInt(long deadline) throws IOException {
-    need(Integer.BYTES, deadline);
-    return in.getInt();
-  }
-
   long readLong(long deadline) throws IOException {
     need(Long.BYTES, deadline);
     return in.getLong();
