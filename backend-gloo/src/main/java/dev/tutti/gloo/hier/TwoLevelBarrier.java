@@ -11,15 +11,7 @@ import dev.tutti.spi.Operation;
  * <tr><td>2</td><td>⌈log₂ H⌉</td></tr>
  * </table>
  */
-final class TwoLevelBarrier {
-  private final IntraHostSteps host;
-  private final InterHostAlgorithms interHost;
-
-  TwoLevelBarrier(IntraHostSteps host, InterHostAlgorithms interHost) {
-    this.host = host;
-    this.interHost = interHost;
-  }
-
+record TwoLevelBarrier(IntraHostSteps host, InterHostAlgorithms interHost) {
   /** Returns when all ranks have called it. */
   void run(Operation op, int tag) throws Exception {
     host.agree(op);

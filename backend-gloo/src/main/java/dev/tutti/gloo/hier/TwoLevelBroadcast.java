@@ -15,17 +15,7 @@ import java.lang.foreign.MemorySegment;
  *     <td>as its busiest rank</td></tr>
  * </table>
  */
-final class TwoLevelBroadcast {
-  private final HostGroups groups;
-  private final IntraHostSteps host;
-  private final InterHostAlgorithms interHost;
-
-  TwoLevelBroadcast(HostGroups groups, IntraHostSteps host, InterHostAlgorithms interHost) {
-    this.groups = groups;
-    this.host = host;
-    this.interHost = interHost;
-  }
-
+record TwoLevelBroadcast(HostGroups groups, IntraHostSteps host, InterHostAlgorithms interHost) {
   /**
    * Sends the root's bytes to all ranks, or receives them.
    *

@@ -17,17 +17,7 @@ import dev.tutti.spi.Operation;
  *     <td>as its busiest rank</td></tr>
  * </table>
  */
-final class TwoLevelReduce {
-  private final HostGroups groups;
-  private final IntraHostSteps host;
-  private final InterHostAlgorithms interHost;
-
-  TwoLevelReduce(HostGroups groups, IntraHostSteps host, InterHostAlgorithms interHost) {
-    this.groups = groups;
-    this.host = host;
-    this.interHost = interHost;
-  }
-
+record TwoLevelReduce(HostGroups groups, IntraHostSteps host, InterHostAlgorithms interHost) {
   /**
    * Reduces into the root's tensor.
    *
