@@ -53,7 +53,7 @@ final class ContractExtension implements TestTemplateInvocationContextProvider, 
         return ConditionEvaluationResult.disabled(name + " does not declare " + needed);
       }
     }
-    if (test.movesData() && !subject.provider().movesData()) {
+    if ((test.movesData() || test.mismatches()) && !subject.provider().movesData()) {
       return ConditionEvaluationResult.disabled(name + " moves no data between ranks");
     }
     if (test.blocking() && (capabilities.has(Feature.STREAM_ORDERED) || !subject.isOnHost())) {
@@ -67,10 +67,10 @@ final class ContractExtension implements TestTemplateInvocationContextProvider, 
       return ConditionEvaluationResult.disabled(name + " does not detect mismatched calls");
     }
     if (sizes(context).isEmpty()) {
-      String most = test.maxSize() < Integer.MAX_VALUE ? " to " + test.maxSize() : "";
+      String most = greatest(test) < Integer.MAX_VALUE ? " to " + greatest(test) : "";
       return ConditionEvaluationResult.disabled(
           "needs %s%s ranks, but the world sizes of %s are %s"
-              .formatted(test.minSize(), most, name, Arrays.toString(subject.worldSizes())));
+              .formatted(smallest(test), most, name, Arrays.toString(subject.worldSizes())));
     }
     return ConditionEvaluationResult.enabled("all it needs is declared");
   }
@@ -97,11 +97,19 @@ final class ContractExtension implements TestTemplateInvocationContextProvider, 
   /** Returns the numbers of ranks for a test. */
   static List<Integer> sizes(ContractTest test, int[] worldSizes) {
     return Arrays.stream(worldSizes)
-        .filter(size -> size >= test.minSize() && size <= test.maxSize())
+        .filter(size -> size >= smallest(test) && size <= greatest(test))
         .sorted()
         .limit(test.once() ? 1 : Long.MAX_VALUE)
         .boxed()
         .toList();
+  }
+
+  private static int smallest(ContractTest test) {
+    return Math.max(test.minSize(), test.mismatches() ? 2 : 1);
+  }
+
+  private static int greatest(ContractTest test) {
+    return Math.min(test.maxSize(), test.mismatches() ? 3 : Integer.MAX_VALUE);
   }
 
   /**

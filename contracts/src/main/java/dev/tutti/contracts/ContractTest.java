@@ -41,7 +41,10 @@ public @interface ContractTest {
   /** Returns whether the test needs tensors in host memory. */
   boolean onHost() default false;
 
-  /** Returns whether the test needs a backend that notices calls that do not match. */
+  /**
+   * Returns whether the test needs a backend that notices calls that do not match; it then runs
+   * with 2 and 3 ranks, between which data is moved.
+   */
   boolean mismatches() default false;
 
   /** Returns the smallest number of ranks for which the test is meaningful. */

@@ -37,10 +37,7 @@ public interface MismatchContract extends GroupContract {
   /** Fails if a rank calls another operation. */
   @ContractTest(
       needs = {OpType.ALL_REDUCE, OpType.BROADCAST},
-      movesData = true,
-      mismatches = true,
-      minSize = 2,
-      maxSize = 3)
+      mismatches = true)
   default void otherOperationsFail(ContractWorld world) throws Exception {
     check(world, MismatchContract::callOtherOperation);
   }
@@ -55,12 +52,7 @@ public interface MismatchContract extends GroupContract {
   }
 
   /** Fails if a rank requests another algorithm. */
-  @ContractTest(
-      needs = OpType.ALL_REDUCE,
-      movesData = true,
-      mismatches = true,
-      minSize = 2,
-      maxSize = 3)
+  @ContractTest(needs = OpType.ALL_REDUCE, mismatches = true)
   default void otherAlgorithmsFail(ContractWorld world) throws Exception {
     List<String> usable =
         world
@@ -123,12 +115,7 @@ public interface MismatchContract extends GroupContract {
   }
 
   /** Fails if a rank passes another number of elements. */
-  @ContractTest(
-      needs = OpType.ALL_REDUCE,
-      movesData = true,
-      mismatches = true,
-      minSize = 2,
-      maxSize = 3)
+  @ContractTest(needs = OpType.ALL_REDUCE, mismatches = true)
   default void otherSizesFail(ContractWorld world) throws Exception {
     check(world, MismatchContract::callWithOtherSize);
   }
@@ -138,12 +125,7 @@ public interface MismatchContract extends GroupContract {
   }
 
   /** Fails if a rank passes elements of another type of the same size. */
-  @ContractTest(
-      needs = OpType.ALL_REDUCE,
-      movesData = true,
-      mismatches = true,
-      minSize = 2,
-      maxSize = 3)
+  @ContractTest(needs = OpType.ALL_REDUCE, mismatches = true)
   default void otherTypesFail(ContractWorld world) throws Exception {
     check(world, MismatchContract::callWithOtherType);
   }
@@ -153,12 +135,7 @@ public interface MismatchContract extends GroupContract {
   }
 
   /** Fails if a rank uses another operator. */
-  @ContractTest(
-      needs = OpType.ALL_REDUCE,
-      movesData = true,
-      mismatches = true,
-      minSize = 2,
-      maxSize = 3)
+  @ContractTest(needs = OpType.ALL_REDUCE, mismatches = true)
   default void otherOperatorsFail(ContractWorld world) throws Exception {
     check(world, MismatchContract::callWithOtherOperator);
   }
@@ -169,12 +146,7 @@ public interface MismatchContract extends GroupContract {
   }
 
   /** Fails if a rank names another root. */
-  @ContractTest(
-      needs = OpType.BROADCAST,
-      movesData = true,
-      mismatches = true,
-      minSize = 2,
-      maxSize = 3)
+  @ContractTest(needs = OpType.BROADCAST, mismatches = true)
   default void otherRootsFail(ContractWorld world) throws Exception {
     check(world, MismatchContract::callWithOtherRoot);
   }
@@ -185,13 +157,7 @@ public interface MismatchContract extends GroupContract {
   }
 
   /** Fails if a rank passes other numbers of rows, and names them on all ranks. */
-  @ContractTest(
-      needs = OpType.ALL_GATHER,
-      movesData = true,
-      mismatches = true,
-      features = Feature.UNEVEN_PARTS,
-      minSize = 2,
-      maxSize = 3)
+  @ContractTest(needs = OpType.ALL_GATHER, features = Feature.UNEVEN_PARTS, mismatches = true)
   default void otherNumbersOfRowsFail(ContractWorld world) throws Exception {
     check(world, MismatchContract::callWithOtherRows);
     world.run(
@@ -218,13 +184,7 @@ public interface MismatchContract extends GroupContract {
   }
 
   /** Fails if a rank passes other numbers of rows to reduce, and names them on all ranks. */
-  @ContractTest(
-      needs = OpType.REDUCE_SCATTER,
-      movesData = true,
-      mismatches = true,
-      features = Feature.UNEVEN_PARTS,
-      minSize = 2,
-      maxSize = 3)
+  @ContractTest(needs = OpType.REDUCE_SCATTER, features = Feature.UNEVEN_PARTS, mismatches = true)
   default void otherNumbersOfReducedRowsFail(ContractWorld world) throws Exception {
     check(
         world,
@@ -242,10 +202,7 @@ public interface MismatchContract extends GroupContract {
   /** Names the odd rank on all ranks if the others are a majority, and otherwise no rank. */
   @ContractTest(
       needs = {OpType.ALL_REDUCE, OpType.BROADCAST},
-      movesData = true,
-      mismatches = true,
-      minSize = 2,
-      maxSize = 3)
+      mismatches = true)
   default void theOddRankIsNamed(ContractWorld world) throws Exception {
     List<OddCall> calls =
         List.of(
@@ -282,10 +239,7 @@ public interface MismatchContract extends GroupContract {
    */
   @ContractTest(
       needs = {OpType.SEND, OpType.RECV},
-      movesData = true,
-      mismatches = true,
-      minSize = 2,
-      maxSize = 3)
+      mismatches = true)
   default void aReceiveOfAnotherSizeOrTypeFails(ContractWorld world) throws Exception {
     for (int numel : new int[] {4, 40_000}) {
       checkReceive(world, numel, DType.FLOAT32, numel - 1);
