@@ -11,6 +11,7 @@ import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Objects;
+import java.util.function.Consumer;
 import javax.net.ssl.SSLContext;
 import org.jspecify.annotations.Nullable;
 
@@ -19,55 +20,16 @@ import org.jspecify.annotations.Nullable;
  * copy.
  */
 public final class TcpStoreOptions {
-  private final String host;
-  private final int port;
-  private final boolean server;
-  private final int worldSize;
-  private final boolean waitForWorkers;
-  private final Duration timeout;
-  private final JobToken token;
-  private final @Nullable SSLContext tls;
-  private final Time time;
-  private final SelectorProvider channels;
+  private final Fields fields;
 
-  /**
-   * Creates options.
-   *
-   * @throws IllegalArgumentException if the host is empty, the port out of range, or the world size
-   *     negative
-   */
-  TcpStoreOptions(
-      String host,
-      int port,
-      boolean server,
-      int worldSize,
-      boolean waitForWorkers,
-      Duration timeout,
-      JobToken token,
-      @Nullable SSLContext tls,
-      Time time,
-      SelectorProvider channels) {
-    Objects.requireNonNull(timeout, "timeout");
-    Objects.requireNonNull(token, "token");
-    if (host.isEmpty()) {
-      throw new IllegalArgumentException("host must not be empty");
-    }
-    if (port < 0 || port > 0xffff) {
-      throw new IllegalArgumentException("port must be 0 to 65535: " + port);
-    }
-    if (worldSize < 0) {
-      throw new IllegalArgumentException("worldSize must not be negative: " + worldSize);
-    }
-    this.host = host;
-    this.port = port;
-    this.server = server;
-    this.worldSize = worldSize;
-    this.waitForWorkers = waitForWorkers;
-    this.timeout = timeout;
-    this.token = token;
-    this.tls = tls;
-    this.time = time;
-    this.channels = channels;
+  private TcpStoreOptions(Fields fields) {
+    this.fields = fields;
+  }
+
+  private TcpStoreOptions with(Consumer<Fields> change) {
+    Fields copy = fields.copy();
+    change.accept(copy);
+    return new TcpStoreOptions(copy.checked());
   }
 
   /**
@@ -76,34 +38,22 @@ public final class TcpStoreOptions {
    *
    * @param host the name or address of the host that serves
    * @param port the port
+   * @throws IllegalArgumentException if the host is empty, or the port out of range
    */
   public static TcpStoreOptions of(String host, int port) {
-    return new TcpStoreOptions(
-        host,
-        port,
-        false,
-        0,
-        true,
-        Store.DEFAULT_TIMEOUT,
-        JobToken.fromEnvironment(),
-        TlsSettings.load(Settings.fromEnvironment()),
-        Time.SYSTEM,
-        SelectorProvider.provider());
+    return new TcpStoreOptions(new Fields(host, port).checked());
   }
 
   /** Returns these options for one more client of this process, which is not counted. */
   TcpStoreOptions ofClient(int serverPort) {
-    return new TcpStoreOptions(
-        server ? Loopback.host() : host,
-        serverPort,
-        false,
-        0,
-        false,
-        timeout,
-        token,
-        tls,
-        time,
-        channels);
+    return with(
+        copy -> {
+          copy.host = copy.server ? Loopback.host() : copy.host;
+          copy.port = serverPort;
+          copy.server = false;
+          copy.worldSize = 0;
+          copy.waitForWorkers = false;
+        });
   }
 
   /**
@@ -112,18 +62,17 @@ public final class TcpStoreOptions {
    * @param server whether the process serves the store
    */
   public TcpStoreOptions withServer(boolean server) {
-    return new TcpStoreOptions(
-        host, port, server, worldSize, waitForWorkers, timeout, token, tls, time, channels);
+    return with(copy -> copy.server = server);
   }
 
   /**
    * Returns these options with another world size.
    *
    * @param worldSize the number of processes that will join; 0 if it is not known
+   * @throws IllegalArgumentException if the world size is negative
    */
   public TcpStoreOptions withWorldSize(int worldSize) {
-    return new TcpStoreOptions(
-        host, port, server, worldSize, waitForWorkers, timeout, token, tls, time, channels);
+    return with(copy -> copy.worldSize = worldSize);
   }
 
   /**
@@ -133,8 +82,7 @@ public final class TcpStoreOptions {
    *     serves
    */
   public TcpStoreOptions withWaitForWorkers(boolean waitForWorkers) {
-    return new TcpStoreOptions(
-        host, port, server, worldSize, waitForWorkers, timeout, token, tls, time, channels);
+    return with(copy -> copy.waitForWorkers = waitForWorkers);
   }
 
   /**
@@ -143,8 +91,7 @@ public final class TcpStoreOptions {
    * @param timeout the deadline of opening, and of later calls that have none of their own
    */
   public TcpStoreOptions withTimeout(Duration timeout) {
-    return new TcpStoreOptions(
-        host, port, server, worldSize, waitForWorkers, timeout, token, tls, time, channels);
+    return with(copy -> copy.timeout = timeout);
   }
 
   /**
@@ -154,8 +101,7 @@ public final class TcpStoreOptions {
    *     proof
    */
   public TcpStoreOptions withToken(JobToken token) {
-    return new TcpStoreOptions(
-        host, port, server, worldSize, waitForWorkers, timeout, token, tls, time, channels);
+    return with(copy -> copy.token = token);
   }
 
   /**
@@ -165,8 +111,7 @@ public final class TcpStoreOptions {
    *     null for no encryption
    */
   public TcpStoreOptions withTls(@Nullable SSLContext tls) {
-    return new TcpStoreOptions(
-        host, port, server, worldSize, waitForWorkers, timeout, token, tls, time, channels);
+    return with(copy -> copy.tls = tls);
   }
 
   /**
@@ -175,8 +120,7 @@ public final class TcpStoreOptions {
    * @param time the time, by default that of this machine
    */
   public TcpStoreOptions withTime(Time time) {
-    return new TcpStoreOptions(
-        host, port, server, worldSize, waitForWorkers, timeout, token, tls, time, channels);
+    return with(copy -> copy.time = time);
   }
 
   /**
@@ -185,8 +129,7 @@ public final class TcpStoreOptions {
    * @param channels opens the channels of client and server, by default those of the system
    */
   public TcpStoreOptions withChannels(SelectorProvider channels) {
-    return new TcpStoreOptions(
-        host, port, server, worldSize, waitForWorkers, timeout, token, tls, time, channels);
+    return with(copy -> copy.channels = channels);
   }
 
   /**
@@ -194,22 +137,22 @@ public final class TcpStoreOptions {
    * serves.
    */
   public String host() {
-    return host;
+    return fields.host;
   }
 
   /** Returns the port; 0 for a free one if this process serves. */
   public int port() {
-    return port;
+    return fields.port;
   }
 
   /** Returns whether this process serves the store, on all addresses of its host. */
   public boolean server() {
-    return server;
+    return fields.server;
   }
 
   /** Returns the number of processes that will join; 0 if it is not known. */
   public int worldSize() {
-    return worldSize;
+    return fields.worldSize;
   }
 
   /**
@@ -217,12 +160,12 @@ public final class TcpStoreOptions {
    * serves, to wait for all of them; has no effect if the world size is 0.
    */
   public boolean waitForWorkers() {
-    return waitForWorkers;
+    return fields.waitForWorkers;
   }
 
   /** Returns the deadline of opening, and of later calls that have none of their own. */
   public Duration timeout() {
-    return timeout;
+    return fields.timeout;
   }
 
   /**
@@ -230,7 +173,7 @@ public final class TcpStoreOptions {
    * proof.
    */
   public JobToken token() {
-    return token;
+    return fields.token;
   }
 
   /**
@@ -238,38 +181,79 @@ public final class TcpStoreOptions {
    * encryption.
    */
   public @Nullable SSLContext tls() {
-    return tls;
+    return fields.tls;
   }
 
   /** Returns the clock and waits of client and server, by default those of this machine. */
   public Time time() {
-    return time;
+    return fields.time;
   }
 
   /** Returns what opens the channels of client and server. */
   public SelectorProvider channels() {
-    return channels;
+    return fields.channels;
   }
 
   @Override
   public boolean equals(@Nullable Object other) {
-    return other instanceof TcpStoreOptions options && values().equals(options.values());
+    return other instanceof TcpStoreOptions options && fields.all().equals(options.fields.all());
   }
 
   @Override
   public int hashCode() {
-    return values().hashCode();
+    return fields.all().hashCode();
   }
 
   @Override
   public String toString() {
     return ("TcpStoreOptions[host=%s, port=%s, server=%s, worldSize=%s, waitForWorkers=%s,"
             + " timeout=%s, token=%s, tls=%s, time=%s, channels=%s]")
-        .formatted(values().toArray());
+        .formatted(fields.all().toArray());
   }
 
-  private List<@Nullable Object> values() {
-    return Arrays.asList(
-        host, port, server, worldSize, waitForWorkers, timeout, token, tls, time, channels);
+  private static final class Fields implements Cloneable {
+    String host;
+    int port;
+    boolean server;
+    int worldSize;
+    boolean waitForWorkers = true;
+    Duration timeout = Store.DEFAULT_TIMEOUT;
+    JobToken token = JobToken.fromEnvironment();
+    @Nullable SSLContext tls = TlsSettings.load(Settings.fromEnvironment());
+    Time time = Time.SYSTEM;
+    SelectorProvider channels = SelectorProvider.provider();
+
+    Fields(String host, int port) {
+      this.host = host;
+      this.port = port;
+    }
+
+    List<@Nullable Object> all() {
+      return Arrays.asList(
+          host, port, server, worldSize, waitForWorkers, timeout, token, tls, time, channels);
+    }
+
+    Fields checked() {
+      Objects.requireNonNull(timeout, "timeout");
+      Objects.requireNonNull(token, "token");
+      if (host.isEmpty()) {
+        throw new IllegalArgumentException("host must not be empty");
+      }
+      if (port < 0 || port > 0xffff) {
+        throw new IllegalArgumentException("port must be 0 to 65535: " + port);
+      }
+      if (worldSize < 0) {
+        throw new IllegalArgumentException("worldSize must not be negative: " + worldSize);
+      }
+      return this;
+    }
+
+    Fields copy() {
+      try {
+        return (Fields) clone();
+      } catch (CloneNotSupportedException e) {
+        throw new AssertionError(e);
+      }
+    }
   }
 }
