@@ -28,6 +28,11 @@ final class LibNccl extends NativeFunctions implements NcclCalls {
   private static final VarHandle HANDLE = JAVA_LONG.varHandle();
   private static final long TEXT_BYTES = 4096;
 
+  /** Two addresses, a count, a type, an operator or a root, a communicator and a stream. */
+  private static final MemoryLayout[] COLLECTIVE = {
+    JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_INT, JAVA_INT, JAVA_LONG, JAVA_LONG
+  };
+
   private final MethodHandle getVersion = function("ncclGetVersion", JAVA_LONG);
   private final MethodHandle getUniqueId = function("ncclGetUniqueId", JAVA_LONG);
   private final MethodHandle initRank =
@@ -46,16 +51,7 @@ final class LibNccl extends NativeFunctions implements NcclCalls {
   private final MethodHandle getErrorString = text("ncclGetErrorString", JAVA_INT);
   private final MethodHandle start = function("ncclGroupStart");
   private final MethodHandle end = function("ncclGroupEnd");
-  private final MethodHandle allReduce =
-      function(
-          "ncclAllReduce",
-          JAVA_LONG,
-          JAVA_LONG,
-          JAVA_LONG,
-          JAVA_INT,
-          JAVA_INT,
-          JAVA_LONG,
-          JAVA_LONG);
+  private final MethodHandle allReduce = function("ncclAllReduce", COLLECTIVE);
   private final MethodHandle reduce =
       function(
           "ncclReduce",
@@ -67,26 +63,8 @@ final class LibNccl extends NativeFunctions implements NcclCalls {
           JAVA_INT,
           JAVA_LONG,
           JAVA_LONG);
-  private final MethodHandle reduceScatter =
-      function(
-          "ncclReduceScatter",
-          JAVA_LONG,
-          JAVA_LONG,
-          JAVA_LONG,
-          JAVA_INT,
-          JAVA_INT,
-          JAVA_LONG,
-          JAVA_LONG);
-  private final MethodHandle broadcast =
-      function(
-          "ncclBroadcast",
-          JAVA_LONG,
-          JAVA_LONG,
-          JAVA_LONG,
-          JAVA_INT,
-          JAVA_INT,
-          JAVA_LONG,
-          JAVA_LONG);
+  private final MethodHandle reduceScatter = function("ncclReduceScatter", COLLECTIVE);
+  private final MethodHandle broadcast = function("ncclBroadcast", COLLECTIVE);
   private final MethodHandle allGather =
       function("ncclAllGather", JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_INT, JAVA_LONG, JAVA_LONG);
   private final MethodHandle send =
@@ -110,11 +88,11 @@ final class LibNccl extends NativeFunctions implements NcclCalls {
   }
 
   /** A call of the library; only a method handle's declaration says that it throws. */
-  private interface Call {
-    int run() throws Throwable;
+  private interface Call<T> {
+    T run() throws Throwable;
   }
 
-  private static int call(Call call) {
+  private static <T> T call(Call<T> call) {
     try {
       return call.run();
     } catch (Throwable e) {
@@ -243,20 +221,12 @@ final class LibNccl extends NativeFunctions implements NcclCalls {
 
   @Override
   public String lastError(long communicator) {
-    try {
-      return read((long) getLastError.invokeExact(communicator));
-    } catch (Throwable e) {
-      throw Errors.unexpected(e);
-    }
+    return call(() -> read((long) getLastError.invokeExact(communicator)));
   }
 
   @Override
   public String describe(int result) {
-    try {
-      return read((long) getErrorString.invokeExact(result));
-    } catch (Throwable e) {
-      throw Errors.unexpected(e);
-    }
+    return call(() -> read((long) getErrorString.invokeExact(result)));
   }
 
   private static String read(long address) {
