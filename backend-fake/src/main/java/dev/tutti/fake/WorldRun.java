@@ -3,6 +3,7 @@ package dev.tutti.fake;
 import dev.tutti.GroupOptions;
 import dev.tutti.ProcessGroup;
 import dev.tutti.TuttiException;
+import dev.tutti.cpu.wait.Uninterrupted;
 import dev.tutti.spi.Time;
 import dev.tutti.store.HashStore;
 import java.time.Duration;
@@ -203,7 +204,6 @@ final class WorldRun<T> {
 
   /** Joins all threads, which have ended or been asked to end; interrupts those that do not. */
   private void joinAll() {
-    boolean interrupted = false;
     long start = time.nanoTime();
     for (Thread thread : threads) {
       while (thread.isAlive()) {
@@ -215,15 +215,8 @@ final class WorldRun<T> {
           store.close();
           thread.interrupt();
         }
-        try {
-          boolean _ = time.join(thread, JOIN_NANOS);
-        } catch (InterruptedException e) {
-          interrupted = true;
-        }
+        boolean _ = Uninterrupted.await(() -> time.join(thread, JOIN_NANOS));
       }
-    }
-    if (interrupted) {
-      Thread.currentThread().interrupt();
     }
   }
 

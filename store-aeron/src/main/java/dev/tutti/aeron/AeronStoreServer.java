@@ -13,6 +13,7 @@ import dev.tutti.aeron.wire.Control;
 import dev.tutti.aeron.wire.Handshake;
 import dev.tutti.aeron.wire.MalformedMessageException;
 import dev.tutti.aeron.wire.Timing;
+import dev.tutti.cpu.wait.Uninterrupted;
 import dev.tutti.spi.HostPort;
 import dev.tutti.spi.Time;
 import dev.tutti.store.JobToken;
@@ -432,25 +433,12 @@ public final class AeronStoreServer implements AutoCloseable {
     close(port);
     strangers.forEach(Control::close);
     agent.stop();
-    joinAgent();
+    long deadline = System.nanoTime() + CLOSE.toNanos();
+    boolean _ =
+        Uninterrupted.await(() -> agentThread.join(Duration.ofNanos(deadline - System.nanoTime())));
     aeron.close();
     driver.close();
     log.close();
-  }
-
-  private void joinAgent() {
-    boolean interrupted = false;
-    long deadline = System.nanoTime() + CLOSE.toNanos();
-    while (agentThread.isAlive() && deadline - System.nanoTime() > 0) {
-      try {
-        agentThread.join(Math.max(1, TimeUnit.NANOSECONDS.toMillis(deadline - System.nanoTime())));
-      } catch (InterruptedException e) {
-        interrupted = true;
-      }
-    }
-    if (interrupted) {
-      Thread.currentThread().interrupt();
-    }
   }
 
   @Override

@@ -1,6 +1,7 @@
 package dev.tutti.cuda.nccl;
 
 import dev.tutti.BackendException;
+import dev.tutti.cpu.wait.Uninterrupted;
 import dev.tutti.cuda.CudaDevice;
 import dev.tutti.cuda.CudaEvent;
 import dev.tutti.cuda.CudaStream;
@@ -232,20 +233,15 @@ final class NcclMessagePath {
 
   /** Waits for the thread that calls NCCL; returns false if it does not finish by the deadline. */
   private synchronized boolean awaitCaller(long deadlineNanos) {
-    boolean interrupted = false;
-    long left = deadlineNanos - System.nanoTime();
-    while (running && left > 0) {
-      try {
-        wait(TimeUnit.NANOSECONDS.toMillis(left) + 1);
-      } catch (InterruptedException e) {
-        interrupted = true;
-      }
-      left = deadlineNanos - System.nanoTime();
-    }
-    if (interrupted) {
-      Thread.currentThread().interrupt();
-    }
-    return !running;
+    return Uninterrupted.await(
+        () -> {
+          long left = deadlineNanos - System.nanoTime();
+          while (running && left > 0) {
+            wait(TimeUnit.NANOSECONDS.toMillis(left) + 1);
+            left = deadlineNanos - System.nanoTime();
+          }
+          return !running;
+        });
   }
 
   /** Frees everything that is no longer in use by the deadline. */

@@ -2,6 +2,7 @@ package dev.tutti.cpu.memory;
 
 import dev.tutti.Setting;
 import dev.tutti.Settings;
+import dev.tutti.cpu.wait.Uninterrupted;
 import dev.tutti.spi.Time;
 import java.io.IOException;
 import java.lang.System.Logger;
@@ -228,18 +229,13 @@ public final class SharedHeap {
     if (taken != null || bytes > limit || !mayCollect()) {
       return taken;
     }
-    boolean interrupted = Thread.interrupted();
     System.gc();
     long deadline = time.nanoTime() + FREED_NANOS;
     do {
-      time.park(this, FREED_NANOS / 50);
-      interrupted |= Thread.interrupted();
+      Uninterrupted.park(time, this, FREED_NANOS / 50);
       taken = takeBounded(arena, bytes);
     } while (taken == null && time.nanoTime() - deadline < 0);
     collected(taken != null);
-    if (interrupted) {
-      Thread.currentThread().interrupt();
-    }
     return taken;
   }
 

@@ -80,7 +80,7 @@ public final class Uninterrupted {
    * @param blocker the object that the thread waits for, for diagnostics
    * @param nanos the maximum time to wait
    */
-  static void park(Time time, Object blocker, long nanos) {
+  public static void park(Time time, Object blocker, long nanos) {
     boolean interrupted = Thread.interrupted();
     if (interrupted) {
       time.park(

@@ -1,5 +1,6 @@
 package dev.tutti.runtime.failure;
 
+import dev.tutti.cpu.wait.Uninterrupted;
 import dev.tutti.runtime.operation.PerTime;
 import dev.tutti.spi.Time;
 import java.time.Duration;
@@ -83,23 +84,17 @@ public final class BoundedCalls {
             LockSupport.unpark(caller);
           }
         });
-    boolean interrupted = false;
     try {
       while (!isOver.get()) {
         long left = deadline - time.nanoTime();
         if (left <= 0) {
           throw new TimeoutException();
         }
-        time.park(task, left);
-        interrupted |= Thread.interrupted();
+        Uninterrupted.park(time, task, left);
       }
       return task.get();
     } catch (ExecutionException e) {
       throw e.getCause() instanceof Exception cause ? cause : e;
-    } finally {
-      if (interrupted) {
-        Thread.currentThread().interrupt();
-      }
     }
   }
 

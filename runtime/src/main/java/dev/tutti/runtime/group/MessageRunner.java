@@ -1,6 +1,7 @@
 package dev.tutti.runtime.group;
 
 import dev.tutti.WorkState;
+import dev.tutti.cpu.wait.Uninterrupted;
 import dev.tutti.runtime.operation.GroupOperation;
 import dev.tutti.runtime.operation.MessageCounts;
 import dev.tutti.runtime.operation.OperationSpec;
@@ -73,21 +74,12 @@ final class MessageRunner {
 
   /** Waits, even if interrupted, until no message is starting; false if the limit comes first. */
   boolean awaitStarted(long limitNanos) {
-    boolean interrupted = false;
-    try {
-      while (starting.get() != 0) {
-        if (group.time.nanoTime() - limitNanos > 0) {
-          return false;
-        }
-        group.time.park(this, PAUSE_NANOS);
-        // A thread whose interrupt status is set would no longer sleep.
-        interrupted |= Thread.interrupted();
+    while (starting.get() != 0) {
+      if (group.time.nanoTime() - limitNanos > 0) {
+        return false;
       }
-      return true;
-    } finally {
-      if (interrupted) {
-        Thread.currentThread().interrupt();
-      }
+      Uninterrupted.park(group.time, this, PAUSE_NANOS);
     }
+    return true;
   }
 }

@@ -1,5 +1,6 @@
 package dev.tutti.store.table;
 
+import dev.tutti.cpu.wait.Uninterrupted;
 import dev.tutti.spi.Time;
 import java.util.concurrent.locks.ReentrantLock;
 
@@ -16,19 +17,7 @@ public final class Locks {
    * @return whether the lock was taken
    */
   public static boolean acquire(Time time, ReentrantLock lock, long deadline) {
-    boolean interrupted = false;
-    try {
-      while (true) {
-        try {
-          return lock.tryLock() || time.tryLock(lock, deadline - time.nanoTime());
-        } catch (InterruptedException e) {
-          interrupted = true;
-        }
-      }
-    } finally {
-      if (interrupted) {
-        Thread.currentThread().interrupt();
-      }
-    }
+    return Uninterrupted.await(
+        () -> lock.tryLock() || time.tryLock(lock, deadline - time.nanoTime()));
   }
 }
