@@ -5,6 +5,7 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 import dev.tutti.Store;
 import dev.tutti.StoreException;
 import dev.tutti.StoreTimeoutException;
+import dev.tutti.cli.process.Counts;
 import dev.tutti.cli.process.LaunchException;
 import dev.tutti.cli.process.Notice;
 import dev.tutti.cli.run.LaunchRendezvous.Verdict.Kind;
@@ -249,7 +250,7 @@ final class MovingNodes implements LaunchRendezvous {
       }
       if (change.event() instanceof NodeEvent.Came came
           && log.look(roster -> roster.at(node)).filter(NodeMember::joins).isPresent()) {
-        messages.accept("node %d joins with %s".formatted(node, count(came.ranks(), "rank")));
+        messages.accept("node %d joins with %s".formatted(node, Counts.of(came.ranks(), "rank")));
       }
       if (change.event() instanceof NodeEvent.Gone(int _, String name, String why)
           && log.look(NodeRoster::verdict).isEmpty()) {
@@ -264,7 +265,7 @@ final class MovingNodes implements LaunchRendezvous {
                         ? "%d of at least %d nodes are left: waiting %s (--rdzv-timeout) for others"
                             .formatted(
                                 left, range.fewest(), Notice.atMost(plan.rendezvousTimeout()))
-                        : "the job continues with " + count(left, "node")));
+                        : "the job continues with " + Counts.of(left, "node")));
       }
     }
   }
@@ -278,10 +279,6 @@ final class MovingNodes implements LaunchRendezvous {
       }
     }
     return -1;
-  }
-
-  private static String count(int number, String noun) {
-    return number + " " + noun + (number == 1 ? "" : "s");
   }
 
   private void reportLost(int attempt, String name, String host) {
