@@ -1,5 +1,7 @@
 package dev.tutti.cli.run;
 
+import dev.tutti.cli.rank.DeathWatch;
+import dev.tutti.cli.rank.LaunchedProcess;
 import dev.tutti.cli.run.LaunchRendezvous.Verdict;
 import dev.tutti.runtime.failure.JobVerdict;
 import dev.tutti.spi.Time;

@@ -4,6 +4,7 @@ import static java.util.function.Predicate.not;
 
 import dev.tutti.cli.process.Posix;
 import dev.tutti.cli.process.RestartRefusals;
+import dev.tutti.cli.rank.LaunchedProcess;
 import java.util.List;
 import java.util.Map;
 import java.util.function.Consumer;

@@ -1,5 +1,8 @@
 package dev.tutti.cli.run;
 
+import dev.tutti.cli.rank.LaunchedProcess;
+import dev.tutti.cli.rank.OutputPump;
+import dev.tutti.cli.rank.RankOutput;
 import dev.tutti.spi.Time;
 import java.time.Duration;
 import java.util.ArrayList;

@@ -4,6 +4,7 @@ import dev.tutti.cli.process.Affinity;
 import dev.tutti.cli.process.LaunchException;
 import dev.tutti.cli.process.Signals;
 import dev.tutti.cli.process.Terminal;
+import dev.tutti.cli.rank.PrefixedOutput;
 import dev.tutti.cli.store.StoreAddress;
 import dev.tutti.cpu.wait.HostCores;
 import dev.tutti.runtime.launch.JvmThreads;

@@ -4,6 +4,7 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 
 import dev.tutti.cli.Main;
 import dev.tutti.cli.process.OwnJava;
+import dev.tutti.cli.rank.LinePump;
 import java.io.IOException;
 import java.time.Duration;
 import java.util.ArrayList;

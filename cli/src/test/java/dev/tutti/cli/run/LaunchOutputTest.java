@@ -3,6 +3,7 @@ package dev.tutti.cli.run;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.cli.process.Posix;
+import dev.tutti.cli.rank.RankOutput;
 import dev.tutti.store.HashStore;
 import java.util.List;
 import java.util.Optional;

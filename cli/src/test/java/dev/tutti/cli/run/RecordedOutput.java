@@ -2,6 +2,7 @@ package dev.tutti.cli.run;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 
+import dev.tutti.cli.rank.RankOutput;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;

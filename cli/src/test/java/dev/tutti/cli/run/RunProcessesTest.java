@@ -9,6 +9,8 @@ import dev.tutti.cli.process.Affinity;
 import dev.tutti.cli.process.Counts;
 import dev.tutti.cli.process.OwnJava;
 import dev.tutti.cli.process.Posix;
+import dev.tutti.cli.rank.ProcessTree;
+import dev.tutti.cli.rank.Program;
 import dev.tutti.runtime.launch.JvmThreads;
 import java.io.IOException;
 import java.io.UncheckedIOException;

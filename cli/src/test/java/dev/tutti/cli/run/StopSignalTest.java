@@ -3,6 +3,7 @@ package dev.tutti.cli.run;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.cli.process.Posix;
+import dev.tutti.cli.rank.LaunchedProcess;
 import dev.tutti.store.HashStore;
 import java.io.IOException;
 import java.nio.file.Path;

@@ -1,4 +1,4 @@
-package dev.tutti.cli.run;
+package dev.tutti.cli.rank;
 
 import static java.nio.charset.StandardCharsets.US_ASCII;
 
@@ -19,7 +19,7 @@ import org.jspecify.annotations.Nullable;
  * It is in a session of its own, so that Ctrl-C at a terminal leaves it alone. Used by the
  * launcher's thread.
  */
-final class DeathWatch implements AutoCloseable {
+public final class DeathWatch implements AutoCloseable {
   private static final String SCRIPT =
       """
       live=' '
@@ -41,7 +41,7 @@ final class DeathWatch implements AutoCloseable {
   }
 
   /** Starts a watch, which watches nothing if the system has no {@code setsid} or no shell. */
-  static DeathWatch start() {
+  public static DeathWatch start() {
     Optional<List<String>> command =
         Program.find("sh", System.getenv())
             .flatMap(sh -> ProcessTree.inOwnSession(List.of(sh.toString(), "-c", SCRIPT)));
@@ -62,7 +62,7 @@ final class DeathWatch implements AutoCloseable {
   }
 
   /** Returns the process ids of the watch. */
-  List<Long> pids() {
+  public List<Long> pids() {
     List<Long> pids = new ArrayList<>();
     if (shell != null) {
       pids.add(shell.pid());
@@ -71,12 +71,12 @@ final class DeathWatch implements AutoCloseable {
   }
 
   /** Watches over a process group. */
-  void add(long group) {
+  public void add(long group) {
     tell("+ " + group);
   }
 
   /** Forgets a process group, whose number the system may use again. */
-  void remove(long group) {
+  public void remove(long group) {
     tell("- " + group);
   }
 

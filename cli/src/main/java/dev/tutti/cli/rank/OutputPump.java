@@ -1,4 +1,4 @@
-package dev.tutti.cli.run;
+package dev.tutti.cli.rank;
 
 import java.io.IOException;
 import java.io.InputStream;
@@ -10,7 +10,7 @@ import java.util.concurrent.TimeUnit;
  * paused, is kept. Output that does not end, because a process that outlived the rank holds the
  * pipe, is given up.
  */
-final class OutputPump {
+public final class OutputPump {
   private final LinePump lines;
   private final InputStream input;
   private final Thread thread;
@@ -49,7 +49,7 @@ final class OutputPump {
   }
 
   /** Waits until the pump has ended, at most for some time. */
-  void await(Duration atMost) throws InterruptedException {
+  public void await(Duration atMost) throws InterruptedException {
     TimeUnit.NANOSECONDS.timedJoin(thread, atMost.toNanos());
   }
 
@@ -59,7 +59,7 @@ final class OutputPump {
    * @param elapsedNanos the time since the previous call
    * @param isHurried whether the time in which nobody takes a line counts as well
    */
-  boolean isDone(long elapsedNanos, boolean isHurried) {
+  public boolean isDone(long elapsedNanos, boolean isHurried) {
     if (!thread.isAlive()) {
       return true;
     }

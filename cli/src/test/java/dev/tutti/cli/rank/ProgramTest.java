@@ -1,4 +1,4 @@
-package dev.tutti.cli.run;
+package dev.tutti.cli.rank;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;

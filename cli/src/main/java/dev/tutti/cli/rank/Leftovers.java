@@ -1,4 +1,4 @@
-package dev.tutti.cli.run;
+package dev.tutti.cli.rank;
 
 import dev.tutti.cli.process.Posix;
 import dev.tutti.spi.Time;
@@ -8,7 +8,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.BooleanSupplier;
 
 /** What the processes of ranks left running when they ended. */
-final class Leftovers {
+public final class Leftovers {
   private Leftovers() {}
 
   /**
@@ -18,7 +18,7 @@ final class Leftovers {
    * @param settle how long they may take to disappear after the second
    * @param isHurried whether the first time is over before its end
    */
-  static void end(
+  public static void end(
       List<LaunchedProcess> ranks,
       Time time,
       Duration grace,

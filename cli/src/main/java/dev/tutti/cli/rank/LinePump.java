@@ -1,4 +1,4 @@
-package dev.tutti.cli.run;
+package dev.tutti.cli.rank;
 
 import java.io.IOException;
 import java.io.InputStream;
@@ -13,7 +13,7 @@ import java.util.function.LongSupplier;
  * line of its own. A line that does not end soon, such as a prompt, is passed on in pieces to a
  * sink that takes them.
  */
-final class LinePump implements Runnable {
+public final class LinePump implements Runnable {
   /** The maximum length of a line, in bytes. */
   static final int MAX_LINE = 64 * 1024;
 
@@ -26,7 +26,7 @@ final class LinePump implements Runnable {
   private static final long TICK_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
 
   /** A receiver of lines, which may hold some back until it is certain that they are complete. */
-  interface Sink {
+  public interface Sink {
     /** Takes a line. */
     void accept(byte[] line);
 
@@ -66,7 +66,13 @@ final class LinePump implements Runnable {
 
   private volatile boolean delivering;
 
-  LinePump(InputStream input, Sink sink) {
+  /**
+   * Creates a pump.
+   *
+   * @param input what a process prints
+   * @param sink receives its lines, on the thread that runs the pump
+   */
+  public LinePump(InputStream input, Sink sink) {
     this(input, sink, System::nanoTime);
   }
 

@@ -1,10 +1,10 @@
-package dev.tutti.cli.run;
+package dev.tutti.cli.rank;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 
 import dev.tutti.cli.process.Affinity;
 import dev.tutti.cli.process.Reasons;
-import dev.tutti.cli.run.RankOutput.Channel;
+import dev.tutti.cli.rank.RankOutput.Channel;
 import dev.tutti.runtime.record.PrivateFiles;
 import java.io.BufferedOutputStream;
 import java.io.ByteArrayOutputStream;
@@ -27,7 +27,7 @@ import org.jspecify.annotations.Nullable;
 /**
  * The running process of one rank, whose output is passed on and whose last lines are remembered.
  */
-final class LaunchedProcess {
+public final class LaunchedProcess {
   private final int rank;
   private final Process process;
   private final ProcessTree tree;
@@ -56,7 +56,7 @@ final class LaunchedProcess {
    * @param onExit receives the process when it has ended, on a thread of the JDK
    * @throws IOException if the program cannot be started or a log cannot be written
    */
-  static LaunchedProcess start(
+  public static LaunchedProcess start(
       int rank,
       List<String> command,
       Map<String, String> environment,
@@ -163,37 +163,37 @@ final class LaunchedProcess {
   }
 
   /** Returns the rank. */
-  int rank() {
+  public int rank() {
     return rank;
   }
 
   /** Returns the process and its children. */
-  ProcessTree tree() {
+  public ProcessTree tree() {
     return tree;
   }
 
   /** Returns whether the process itself is running; its children may outlive it. */
-  boolean isRunning() {
+  public boolean isRunning() {
     return process.isAlive();
   }
 
   /** Returns whether the process itself has died, even if the JDK has not noticed yet. */
-  boolean isDead() {
+  public boolean isDead() {
     return !process.isAlive() || tree.isRootDead();
   }
 
   /** Returns the pumps of its output. */
-  List<OutputPump> pumps() {
+  public List<OutputPump> pumps() {
     return pumps;
   }
 
   /** Returns the last lines that the process printed, on either output, without stack frames. */
-  List<String> tail() {
+  public List<String> tail() {
     return tail.lines();
   }
 
   /** Returns whether the process printed stack frames, on either output. */
-  boolean hasPrintedFrames() {
+  public boolean hasPrintedFrames() {
     return tail.hasFrames();
   }
 

@@ -1,4 +1,4 @@
-package dev.tutti.cli.run;
+package dev.tutti.cli.rank;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;

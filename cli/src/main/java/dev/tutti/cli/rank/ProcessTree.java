@@ -1,4 +1,4 @@
-package dev.tutti.cli.run;
+package dev.tutti.cli.rank;
 
 import static java.nio.charset.StandardCharsets.ISO_8859_1;
 
@@ -20,7 +20,7 @@ import java.util.stream.Stream;
  * which forwards it once. If {@code setpriv} supports {@code --pdeathsig}, the process is killed
  * when the launcher dies without a chance to do so itself.
  */
-final class ProcessTree {
+public final class ProcessTree {
   private final ProcessHandle root;
   private final boolean ownGroup;
 
@@ -35,7 +35,7 @@ final class ProcessTree {
    *
    * @param command the program and its arguments
    */
-  static List<String> isolated(List<String> command) {
+  public static List<String> isolated(List<String> command) {
     List<String> result = new ArrayList<>(Tools.PREFIX);
     result.addAll(command);
     return result;
@@ -47,7 +47,7 @@ final class ProcessTree {
    *
    * @param command the program and its arguments
    */
-  static Optional<List<String>> inOwnSession(List<String> command) {
+  public static Optional<List<String>> inOwnSession(List<String> command) {
     return Tools.PREFIX.stream()
         .findFirst()
         .map(setsid -> Stream.concat(Stream.of(setsid), command.stream()).toList());
@@ -58,17 +58,17 @@ final class ProcessTree {
    *
    * @param process the process
    */
-  static ProcessTree of(Process process) {
+  public static ProcessTree of(Process process) {
     return new ProcessTree(process.toHandle(), !Tools.PREFIX.isEmpty());
   }
 
   /** Returns the process id of the root. */
-  long pid() {
+  public long pid() {
     return root.pid();
   }
 
   /** Sends a signal to every process, once. */
-  void signal(int signal) {
+  public void signal(int signal) {
     if (ownGroup && Posix.kill(-root.pid(), signal)) {
       return;
     }
@@ -83,7 +83,7 @@ final class ProcessTree {
   }
 
   /** Sends SIGKILL to every process, including those that have left the group. */
-  void kill() {
+  public void kill() {
     List<ProcessHandle> all = descendants();
     signal(Posix.SIGKILL);
     for (ProcessHandle process : all) {
@@ -92,7 +92,7 @@ final class ProcessTree {
   }
 
   /** Returns whether the root or a process of its group is running. */
-  boolean isAlive() {
+  public boolean isAlive() {
     return root.isAlive() || (ownGroup && Posix.kill(-root.pid(), 0) && groupRuns(root.pid()));
   }
 

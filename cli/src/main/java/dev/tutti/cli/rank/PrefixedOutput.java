@@ -1,4 +1,4 @@
-package dev.tutti.cli.run;
+package dev.tutti.cli.rank;
 
 import static java.nio.charset.StandardCharsets.US_ASCII;
 
@@ -57,7 +57,7 @@ public final class PrefixedOutput implements RankOutput {
    * @param allFrames whether stack traces keep the frames inside Tutti
    * @param unread returns whether nobody reads the output any more
    */
-  PrefixedOutput(
+  public PrefixedOutput(
       PrintStream out, PrintStream err, boolean color, boolean allFrames, BooleanSupplier unread) {
     this.out = out;
     this.err = err;

@@ -1,4 +1,4 @@
-package dev.tutti.cli.run;
+package dev.tutti.cli.rank;
 
 import dev.tutti.cli.process.LaunchException;
 import java.io.File;
@@ -11,7 +11,7 @@ import java.util.Optional;
 import java.util.stream.Stream;
 
 /** Finds programs as a shell does, by a path or by a name to search for in {@code PATH}. */
-final class Program {
+public final class Program {
   private Program() {}
 
   /**
@@ -20,7 +20,7 @@ final class Program {
    * @param name a path, or a name to search for in {@code PATH}
    * @param environment the environment, which holds {@code PATH}
    */
-  static Optional<Path> find(String name, Map<String, String> environment) {
+  public static Optional<Path> find(String name, Map<String, String> environment) {
     return candidates(name, environment).filter(Program::isProgram).findFirst();
   }
 
@@ -32,7 +32,7 @@ final class Program {
    * @throws LaunchException with a shell's exit code: 127 if there is no such file, 126 if there is
    *     one that cannot be executed
    */
-  static void check(String name, Map<String, String> environment) {
+  public static void check(String name, Map<String, String> environment) {
     List<Path> found = candidates(name, environment).filter(Files::exists).toList();
     if (found.isEmpty()) {
       throw new LaunchException(127, "no such program: '" + name + "'");

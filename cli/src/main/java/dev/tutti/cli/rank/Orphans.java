@@ -1,4 +1,4 @@
-package dev.tutti.cli.run;
+package dev.tutti.cli.rank;
 
 import dev.tutti.cli.process.Posix;
 import java.io.IOException;
@@ -12,7 +12,7 @@ import java.util.stream.Stream;
  * The JDK reaps only those that it has started itself, and would miss one of them that is reaped
  * here.
  */
-final class Orphans {
+public final class Orphans {
   /** The process id of the process that gets orphans. */
   private static final long INIT = 1;
 
@@ -21,7 +21,7 @@ final class Orphans {
   private Orphans() {}
 
   /** Returns whether this process gets orphans. */
-  static boolean comeHere() {
+  public static boolean comeHere() {
     return SELF.pid() == INIT;
   }
 
@@ -31,7 +31,7 @@ final class Orphans {
    * @param started the processes that this process has started itself, and may still have to reap;
    *     others of its own session are left alone as well
    */
-  static void reap(Set<Long> started) {
+  public static void reap(Set<Long> started) {
     try (Stream<ProcessHandle> children = SELF.children()) {
       String session = session(SELF);
       children
