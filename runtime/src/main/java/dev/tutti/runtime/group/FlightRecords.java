@@ -9,6 +9,7 @@ import dev.tutti.runtime.operation.FlightRecord;
 import dev.tutti.runtime.operation.GroupIdentity;
 import dev.tutti.runtime.record.RecordFiles;
 import dev.tutti.runtime.settings.RuntimeSettings;
+import dev.tutti.runtime.signal.DumpSignal;
 import dev.tutti.spi.Time;
 import java.io.IOException;
 import java.lang.System.Logger.Level;

@@ -1,13 +1,12 @@
-package dev.tutti.runtime.group;
+package dev.tutti.runtime.signal;
 
-import dev.tutti.runtime.signal.SignalHandler;
 import java.lang.System.Logger.Level;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import org.jspecify.annotations.Nullable;
 
 /** Writes the flight records of all ranks of this process on the signal USR1. */
-final class DumpSignal {
+public final class DumpSignal {
   private static final System.Logger LOG = System.getLogger(DumpSignal.class.getName());
   private static final String SIGNAL = "USR1";
 
@@ -22,7 +21,7 @@ final class DumpSignal {
    *
    * @param dump the action, which writes the flight records of a rank
    */
-  static synchronized void add(Runnable dump) {
+  public static synchronized void add(Runnable dump) {
     DUMPS.add(dump);
     if (handler != null) {
       return;
@@ -38,8 +37,12 @@ final class DumpSignal {
     }
   }
 
-  /** Undoes {@link #add}, and gives the signal back after the last action. */
-  static synchronized void remove(Runnable dump) {
+  /**
+   * Undoes {@link #add}, and gives the signal back after the last action.
+   *
+   * @param dump the action
+   */
+  public static synchronized void remove(Runnable dump) {
     if (DUMPS.remove(dump) && DUMPS.isEmpty() && handler != null) {
       handler.restore();
       handler = null;
