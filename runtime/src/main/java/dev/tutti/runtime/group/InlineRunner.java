@@ -78,7 +78,7 @@ final class InlineRunner {
     }
     try {
       GroupOperation op = isOnStream ? onStream.next() : inline;
-      fill(op.call().reset(type, reduceOp), output, input, root, rows);
+      Call _ = fill(op.call().reset(type, reduceOp), output, input, root, rows);
       if (isOnStream) {
         runOnStream(op, sequence, bound.backend());
       } else {
