@@ -4,6 +4,7 @@ import dev.tutti.GroupClosedException;
 import dev.tutti.RendezvousException;
 import dev.tutti.Store;
 import dev.tutti.gloo.transport.connect.Protection;
+import dev.tutti.gloo.transport.connect.Reach;
 import dev.tutti.gloo.transport.ring.RingMemory;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.PeerLostException;

@@ -2,6 +2,7 @@ package dev.tutti.gloo.transport;
 
 import dev.tutti.RendezvousException;
 import dev.tutti.cpu.wait.HostCores;
+import dev.tutti.gloo.transport.connect.AddressExchange;
 import dev.tutti.gloo.transport.connect.BlobSeal;
 import dev.tutti.gloo.transport.connect.Neighbors;
 import dev.tutti.gloo.transport.connect.NetworkId;

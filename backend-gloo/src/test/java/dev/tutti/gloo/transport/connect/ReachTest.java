@@ -1,4 +1,4 @@
-package dev.tutti.gloo.transport;
+package dev.tutti.gloo.transport.connect;
 
 import static org.assertj.core.api.Assertions.assertThat;
 

@@ -1,11 +1,9 @@
-package dev.tutti.gloo.transport;
+package dev.tutti.gloo.transport.connect;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.RendezvousException;
-import dev.tutti.gloo.transport.connect.PeerAddress;
-import dev.tutti.gloo.transport.connect.RankBlob;
 import dev.tutti.spi.Bootstrap;
 import dev.tutti.spi.Time;
 import dev.tutti.store.HashStore;

@@ -1,4 +1,4 @@
-package dev.tutti.gloo.transport;
+package dev.tutti.gloo.transport.connect;
 
 import dev.tutti.spi.Time;
 import java.io.IOException;
@@ -15,7 +15,7 @@ import java.util.List;
 import java.util.Map;
 
 /** Finds out which peers cannot be reached, by connecting to all of them at once. */
-final class Reach {
+public final class Reach {
   private Reach() {}
 
   /**
@@ -27,7 +27,7 @@ final class Reach {
    * @param channels opens the channels
    * @param time the clock and the waits
    */
-  static List<Integer> unreached(
+  public static List<Integer> unreached(
       Map<Integer, InetSocketAddress> addresses,
       Duration limit,
       SelectorProvider channels,

@@ -1,6 +1,5 @@
-package dev.tutti.gloo.transport;
+package dev.tutti.gloo.transport.connect;
 
-import dev.tutti.gloo.transport.connect.RankBlob;
 import dev.tutti.spi.Bootstrap;
 import java.util.List;
 import java.util.function.Function;
@@ -14,7 +13,7 @@ import java.util.stream.IntStream;
  * @param published what the ranks published, in rank order
  * @param identifiers how many identifiers each of these has: the number of ranks, or 0
  */
-record AddressExchange(List<byte[]> published, int identifiers) {
+public record AddressExchange(List<byte[]> published, int identifiers) {
   // The level of the only context: PyTorch creates one for each network device of a rank.
   private static final String CONTEXT = "0";
 
@@ -33,7 +32,7 @@ record AddressExchange(List<byte[]> published, int identifiers) {
    * @param deadlineNanos the deadline, in terms of the clock of the bootstrap
    * @throws dev.tutti.RendezvousException naming the ranks that published nothing in time
    */
-  static AddressExchange of(
+  public static AddressExchange of(
       Bootstrap bootstrap, RankBlob own, Function<RankBlob, byte[]> sealed, long deadlineNanos) {
     String what = "publish a Gloo address";
     int identifiers = own.identifiers().length;
