@@ -17,6 +17,7 @@ import java.util.SortedMap;
 import java.util.SortedSet;
 import java.util.TreeSet;
 import java.util.function.Function;
+import java.util.stream.Collectors;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 
@@ -47,6 +48,9 @@ class LayoutTest {
   private static final int LARGEST_CIRCLE = 6;
 
   private static final int IN_CIRCLES = 86;
+
+  /** The most classes that a package may have, other than that of the API. */
+  private static final int MOST_IN_PACKAGE = 40;
 
   /**
    * The packages that still name each other; no other packages of Tutti do. What users see of a
@@ -140,6 +144,17 @@ class LayoutTest {
             circle ->
                 assertThat(KNOWN_CIRCLES)
                     .anySatisfy(known -> assertThat(known).containsAll(circle)));
+  }
+
+  @Test
+  void onlyThePackageOfTheApiHasMoreThan40Classes() {
+    Map<String, Long> sizes =
+        GRAPH.uses().keySet().stream()
+            .filter(name -> !name.endsWith("package-info"))
+            .collect(Collectors.groupingBy(ClassGraph::packageOf, Collectors.counting()));
+    assertThat(sizes).containsKey("dev.tutti.cli.run");
+    sizes.values().removeIf(count -> count <= MOST_IN_PACKAGE);
+    assertThat(sizes).containsOnlyKeys("dev.tutti");
   }
 
   /** So that it can be an artifact by itself. */
