@@ -3,9 +3,16 @@ package dev.tutti.contracts;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowable;
 
+import dev.tutti.CallOptions;
 import dev.tutti.CollectiveException;
+import dev.tutti.CollectiveTimeoutException;
+import dev.tutti.DType;
+import dev.tutti.OpType;
+import dev.tutti.Work;
 import java.time.Duration;
+import java.util.Collection;
 import java.util.List;
+import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.stream.Stream;
 
 /**
@@ -54,5 +61,34 @@ final class CaughtFailures {
     assertThat(member.group().isClosed()).isFalse();
     CollectiveException later = expect(member, SLACK, member::collective);
     assertThat(later.failedRank()).as("first failing rank in: %s", later).hasValue(failedRank);
+  }
+
+  /**
+   * Sends float32 elements to a tensor of another size or type, asserts that the receive fails and
+   * writes nothing, and returns the causes of all failures.
+   */
+  static Collection<Throwable> ofReceive(ContractWorld world, int sent, DType dtype, int wanted)
+      throws Exception {
+    Collection<Throwable> causes = new ConcurrentLinkedQueue<>();
+    world.run(
+        member -> {
+          if (member.rank() == 0) {
+            double[] values = TestData.constant(DType.FLOAT32, 1, sent);
+            Work send = member.group().send(member.floats(values).view(), 1, 0, CallOptions.ASYNC);
+            Waiting.until("the end of the send", send::isCompleted);
+            send.exception().ifPresent(failure -> causes.addAll(causes(failure)));
+          } else if (member.rank() == 1) {
+            TestTensor tensor = member.blank(Layout.CONTIGUOUS, dtype, wanted);
+            Work recv = member.group().recv(tensor.view(), 0, 0, CallOptions.ASYNC);
+            CollectiveException failure = expect(member, SOON, recv::await);
+            assertThat(failure).isNotInstanceOf(CollectiveTimeoutException.class);
+            assertThat(failure.opType()).isEqualTo(OpType.RECV);
+            causes.addAll(causes(failure));
+            tensor.assertValues(
+                "memory of a receive that failed", TestData.constant(dtype, 99, wanted));
+          }
+          Waiting.until("the failure", () -> member.group().failure().isPresent());
+        });
+    return causes;
   }
 }

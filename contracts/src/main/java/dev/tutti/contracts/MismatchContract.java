@@ -14,7 +14,6 @@ import dev.tutti.OpType;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
-import dev.tutti.Work;
 import dev.tutti.spi.PeerMismatchException;
 import java.time.Duration;
 import java.util.Arrays;
@@ -259,28 +258,9 @@ public interface MismatchContract extends GroupContract {
 
   private static void checkReceive(ContractWorld world, int sent, DType dtype, int wanted)
       throws Exception {
-    Collection<Throwable> causes = new ConcurrentLinkedQueue<>();
-    world.run(
-        member -> {
-          if (member.rank() == 0) {
-            double[] values = TestData.constant(DType.FLOAT32, 1, sent);
-            Work send = member.group().send(member.floats(values).view(), 1, 0, CallOptions.ASYNC);
-            Waiting.until("the end of the send", send::isCompleted);
-            send.exception().ifPresent(failure -> causes.addAll(CaughtFailures.causes(failure)));
-          } else if (member.rank() == 1) {
-            TestTensor tensor = member.blank(Layout.CONTIGUOUS, dtype, wanted);
-            Work recv = member.group().recv(tensor.view(), 0, 0, CallOptions.ASYNC);
-            CollectiveException failure =
-                CaughtFailures.expect(member, CaughtFailures.SOON, recv::await);
-            assertThat(failure).as(HINT).isNotInstanceOf(CollectiveTimeoutException.class);
-            assertThat(failure.opType()).isEqualTo(OpType.RECV);
-            causes.addAll(CaughtFailures.causes(failure));
-            tensor.assertValues(
-                "memory of a receive that failed", TestData.constant(dtype, 99, wanted));
-          }
-          Waiting.until("the failure", () -> member.group().failure().isPresent());
-        });
-    assertThat(causes).as(HINT).hasAtLeastOneElementOfType(PeerMismatchException.class);
+    assertThat(CaughtFailures.ofReceive(world, sent, dtype, wanted))
+        .as(HINT)
+        .hasAtLeastOneElementOfType(PeerMismatchException.class);
   }
 
   /** The calls of the ranks, of which the odd one makes a different one. */

@@ -5,8 +5,6 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.CallOptions;
 import dev.tutti.Capabilities.Feature;
-import dev.tutti.CollectiveException;
-import dev.tutti.CollectiveTimeoutException;
 import dev.tutti.DType;
 import dev.tutti.OpType;
 import dev.tutti.Tensor;
@@ -280,24 +278,7 @@ public interface PointToPointContract extends GroupContract {
   default void aReceiveOfAnotherSizeFails(ContractWorld world) throws Exception {
     for (int sent : new int[] {4, 40_000}) {
       for (int wanted : new int[] {sent - 1, sent + 1}) {
-        world.run(
-            member -> {
-              if (member.rank() == 0) {
-                Tensor tensor = member.scratch(DType.FLOAT32, sent);
-                Work send = member.group().send(tensor, 1, 0, CallOptions.ASYNC);
-                Waiting.until("the end of the send", send::isCompleted);
-              } else if (member.rank() == 1) {
-                TestTensor tensor = member.blank(Layout.CONTIGUOUS, DType.FLOAT32, wanted);
-                Work recv = member.group().recv(tensor.view(), 0, 0, CallOptions.ASYNC);
-                CollectiveException failure =
-                    CaughtFailures.expect(member, CaughtFailures.SOON, recv::await);
-                assertThat(failure).isNotInstanceOf(CollectiveTimeoutException.class);
-                assertThat(failure.opType()).isEqualTo(OpType.RECV);
-                double[] before = TestData.constant(DType.FLOAT32, 99, wanted);
-                tensor.assertValues("memory of a receive that failed", before);
-              }
-              Waiting.until("the failure", () -> member.group().failure().isPresent());
-            });
+        var _ = CaughtFailures.ofReceive(world, sent, DType.FLOAT32, wanted);
       }
     }
   }
