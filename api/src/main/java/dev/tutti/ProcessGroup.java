@@ -802,14 +802,16 @@ public interface ProcessGroup extends AutoCloseable {
    * and those that join come last. If this group has not failed, its operations end first.
    *
    * <p>Afterwards this group and those created from it are closed. If the call throws, this group
-   * is as it was, except for {@link ExpelledException}.
+   * is as it was, except for {@link ExpelledException}. If this process cannot create its backend
+   * for the next generation, the others continue without it, and this group is closed.
    *
    * @param options how many members go on, and how long to wait
    * @return the group of all ranks in its next generation
    * @throws TooFewRanksException if too few members are left, or too few processes joined
    * @throws ExpelledException if the others went on without this process
    * @throws StoreException if the store does not answer
-   * @throws BackendException if no next generation could be set up in twice the time
+   * @throws BackendException if no next generation could be set up in twice the time, or this
+   *     process cannot create its backend
    * @throws UnsupportedOperationException if this group is a part of another group, has PyTorch
    *     ranks, or has a backend that cannot change its members
    */

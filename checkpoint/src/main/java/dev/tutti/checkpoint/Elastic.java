@@ -188,7 +188,7 @@ public final class Elastic {
             next.name());
         return next;
       } catch (TooFewRanksException | BackendException | CollectiveException e) {
-        if (deadline - time.nanoTime() <= 0) {
+        if (group.isClosed() || deadline - time.nanoTime() <= 0) {
           throw e;
         }
         LOG.log(Level.INFO, "rank {0}: {1}; it tries again", group.rank(), e.getMessage());

@@ -5,26 +5,32 @@ import static java.nio.file.StandardOpenOption.WRITE;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.tutti.BackendException;
 import dev.tutti.GroupOptions;
 import dev.tutti.ProcessGroup;
 import dev.tutti.RendezvousException;
 import dev.tutti.Tensor;
 import dev.tutti.TooFewRanksException;
+import dev.tutti.fake.ThreadedProvider;
 import dev.tutti.fake.ThreadedWorld;
 import dev.tutti.fake.simulation.SimulatedWorld;
 import dev.tutti.fake.simulation.SimulatedWorld.RankEnd;
+import dev.tutti.spi.BackendContext;
+import dev.tutti.spi.BackendProvider;
 import dev.tutti.spi.ForwardingTime;
 import dev.tutti.spi.Time;
 import dev.tutti.state.ShardedState;
 import dev.tutti.state.StatePart;
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.lang.reflect.Proxy;
 import java.nio.channels.FileChannel;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.function.UnaryOperator;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.api.parallel.Isolated;
@@ -37,11 +43,20 @@ class ElasticTest {
   private static final ThreadLocal<GroupOptions> GIVEN = new ThreadLocal<>();
 
   private List<RankEnd> run(SimulatedWorld world, ElasticOptions options, Elastic.Program program) {
+    return run(world, UnaryOperator.identity(), options, program);
+  }
+
+  private List<RankEnd> run(
+      SimulatedWorld world,
+      UnaryOperator<GroupOptions> change,
+      ElasticOptions options,
+      Elastic.Program program) {
     return world
         .withOptions(
             each -> {
-              GIVEN.set(each);
-              return each;
+              GroupOptions changed = change.apply(each);
+              GIVEN.set(changed);
+              return changed;
             })
         .run(group -> Elastic.run(group, options.withGroup(GIVEN.get()), program))
         .ends();
@@ -65,6 +80,47 @@ class ElasticTest {
             });
     assertThat(sizes).containsExactly(3, 3, 3, 2, 2);
     assertThat(ends.get(1).failure()).hasMessage("a bad record");
+    assertThat(ends.get(0).failure()).isNull();
+    assertThat(ends.get(2).failure()).isNull();
+  }
+
+  /** Provides backends that rank 1 of three cannot create. */
+  private static BackendProvider notCreatedOnRank1(BackendProvider provider) {
+    return (BackendProvider)
+        Proxy.newProxyInstance(
+            BackendProvider.class.getClassLoader(),
+            new Class<?>[] {BackendProvider.class},
+            (_, method, arguments) -> {
+              if (method.getName().equals("create")
+                  && ((BackendContext) arguments[0]).rank() == 1
+                  && ((BackendContext) arguments[0]).size() == 3) {
+                throw new IllegalStateException("no memory on the device");
+              }
+              return method.invoke(provider, arguments);
+            });
+  }
+
+  @Test
+  void whoCannotCreateItsBackendLeavesAndTheOthersGoOn() {
+    List<Integer> sizes = new ArrayList<>();
+    BackendProvider provider = notCreatedOnRank1(new ThreadedProvider());
+    List<RankEnd> ends =
+        run(
+            SimulatedWorld.of(4),
+            each -> each.withProvider(provider),
+            ElasticOptions.DEFAULT,
+            generation -> {
+              sizes.add(generation.group().size());
+              long step = generation.restore(Contents.of());
+              if (generation.group().rank() == 3 && generation.group().size() == 4) {
+                throw new IllegalStateException("a bad record");
+              }
+              generation.commit(step + 1);
+            });
+    assertThat(sizes).containsExactly(4, 4, 4, 4, 2, 2);
+    assertThat(ends.get(1).failure())
+        .isInstanceOf(BackendException.class)
+        .hasMessageContaining("no memory on the device");
     assertThat(ends.get(0).failure()).isNull();
     assertThat(ends.get(2).failure()).isNull();
   }

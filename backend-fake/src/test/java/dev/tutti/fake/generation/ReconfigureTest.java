@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowable;
 
 import dev.tutti.AbortedException;
+import dev.tutti.BackendException;
 import dev.tutti.Capabilities.Feature;
 import dev.tutti.CollectiveException;
 import dev.tutti.ExpelledException;
@@ -304,6 +305,52 @@ class ReconfigureTest {
             refused
                 .isInstanceOf(UnsupportedOperationException.class)
                 .hasMessage("rank 2 cannot continue after group 0: the device has failed"));
+  }
+
+  /** Provides backends that one rank cannot create in a generation after the first. */
+  private static BackendProvider notCreatedOn(int rank) {
+    return proxy(
+        BackendProvider.class,
+        (method, arguments) -> {
+          if (method.getName().equals("create")
+              && ((BackendContext) arguments[0]).rank() == rank
+              && !((BackendContext) arguments[0]).group().equals("0")) {
+            SimulatedWorld.sleep(Duration.ofMillis(100));
+            throw new IllegalStateException("no memory on the device");
+          }
+          return method.invoke(THREADED, arguments);
+        });
+  }
+
+  @Simulated
+  void theOthersGoOnAtOnceWithoutARankThatCannotCreateItsBackend() throws Exception {
+    List<Duration> took = Collections.synchronizedList(new ArrayList<>());
+    List<String> sums =
+        Simulation.ranks(
+            3,
+            Simulation.store(),
+            notCreatedOn(2),
+            (options, rank) -> {
+              ProcessGroup group = ProcessGroup.init(options.withTimeout(Duration.ofSeconds(2)));
+              assertThat(sum(group, 1)).isEqualTo(3);
+              long began = options.time().nanoTime();
+              if (rank == 2) {
+                assertThatThrownBy(group::shrink)
+                    .isInstanceOf(BackendException.class)
+                    .hasMessageMatching(
+                        "this process cannot continue as rank 2 of group 0~\\d+, and the others"
+                            + " continue without it: .*no memory on the device")
+                    .hasRootCauseMessage("no memory on the device");
+                assertThat(group.isClosed()).isTrue();
+                return "left";
+              }
+              try (ProcessGroup next = group.shrink()) {
+                took.add(Duration.ofNanos(options.time().nanoTime() - began));
+                return next.name() + " of " + next.size() + ": " + sum(next, rank + 1);
+              }
+            });
+    assertThat(sums).containsExactly("0~5 of 2: 3.0", "0~5 of 2: 3.0", "left");
+    assertThat(took).hasSize(2).allMatch(each -> each.toMillis() < 1000);
   }
 
   @Simulated

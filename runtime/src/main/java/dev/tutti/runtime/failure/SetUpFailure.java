@@ -37,6 +37,7 @@ public final class SetUpFailure implements MonitoredGroup {
   private final Runnable end;
   private final Latch settled;
   private volatile @Nullable Evidence evidence;
+  private int failedRank = -1;
 
   /**
    * Prepares for the failure of a set-up.
@@ -101,6 +102,7 @@ public final class SetUpFailure implements MonitoredGroup {
     }
     Evidence known = settled(own, Blame.mayBeExplained(cause));
     FailureEvent event = known.event();
+    failedRank = event.kind() == Kind.FAILED ? event.reporter() : -1;
     AgreedFailure first = Blame.judge(known);
     FailureInfo info =
         group.failure(OpType.INIT, 0, first.failedRank(), first.failedRank(), Duration.ZERO);
@@ -120,6 +122,14 @@ public final class SetUpFailure implements MonitoredGroup {
       return cause;
     }
     return first.exception(info, cause);
+  }
+
+  /**
+   * Returns the rank on which the set-up failed for a reason of its own, as all ranks agree after
+   * {@link #of}; -1 if there is no such rank.
+   */
+  public int failedRank() {
+    return failedRank;
   }
 
   /** Returns whether an event of a group in set-up says that its ranks gave different lists. */

@@ -1,5 +1,6 @@
 package dev.tutti.runtime.group;
 
+import dev.tutti.BackendException;
 import dev.tutti.Batch;
 import dev.tutti.CallOptions;
 import dev.tutti.Capabilities;
@@ -497,11 +498,18 @@ final class DefaultProcessGroup implements ProcessGroup {
   public ProcessGroup reconfigure(ReconfigureOptions options) {
     checks.given(OpType.RECONFIGURE, "options", options);
     Generations generations = new Generations(job);
-    Group next =
-        generations.reconfigure(
-            group, options, timeout -> barrier(CallOptions.timeout(timeout)).await());
-    close();
-    return new DefaultProcessGroup(next, job);
+    try {
+      Group next =
+          generations.reconfigure(
+              group, options, timeout -> barrier(CallOptions.timeout(timeout)).await());
+      close();
+      return new DefaultProcessGroup(next, job);
+    } catch (BackendException e) {
+      if (generations.hasLeft()) {
+        close();
+      }
+      throw e;
+    }
   }
 
   @Override

@@ -1,5 +1,6 @@
 package dev.tutti.runtime.group;
 
+import dev.tutti.BackendException;
 import dev.tutti.Capabilities;
 import dev.tutti.Capabilities.Feature;
 import dev.tutti.ExpelledException;
@@ -15,6 +16,7 @@ import dev.tutti.runtime.membership.Ready;
 import dev.tutti.runtime.membership.Rules;
 import dev.tutti.runtime.operation.BoundBackend;
 import dev.tutti.runtime.operation.Deadlines;
+import dev.tutti.runtime.operation.OperationState;
 import dev.tutti.runtime.rendezvous.UninterruptedStore;
 import dev.tutti.runtime.rendezvous.UninterruptedStore.SetUp;
 import java.lang.System.Logger.Level;
@@ -22,6 +24,7 @@ import java.time.Duration;
 import java.util.Collection;
 import java.util.List;
 import java.util.Optional;
+import java.util.Set;
 import java.util.SortedSet;
 import java.util.TreeSet;
 import java.util.function.Consumer;
@@ -33,6 +36,7 @@ final class Generations {
 
   private final Job job;
   private final Members members;
+  private boolean hasLeft;
 
   Generations(Job job) {
     this.job = job;
@@ -113,6 +117,14 @@ final class Generations {
     }
   }
 
+  /**
+   * Returns whether this process cannot be in the next generation, so that the others continue
+   * without it.
+   */
+  boolean hasLeft() {
+    return hasLeft;
+  }
+
   /** Sets up the first generation of a process that has joined. */
   Group begin(Duration timeout) {
     Rules rules = new Rules(1, Integer.MAX_VALUE, 0, Integer.MAX_VALUE, Deadlines.nanos(timeout));
@@ -137,18 +149,28 @@ final class Generations {
         change(rules, says, timeout);
       }
       isNext = false;
+      GroupSetUp setUp = prepare(timeout);
       try {
-        return setUp(timeout, ofOperations);
+        return begin(setUp.run(ofOperations));
       } catch (RuntimeException e) {
+        int failed = setUp.failedRank();
+        int number = failed < 0 ? -1 : members.numbers().get(failed);
+        if (number == job.rank) {
+          hasLeft = true;
+          throw new BackendException(
+              "this process cannot continue as rank %d of group %s, and the others continue without it: %s"
+                  .formatted(failed, members.group(), OperationState.textOf(e)),
+              e);
+        }
         if (giveUp - job.time.nanoTime() <= 0) {
           throw e;
         }
-        LOG.log(
-            Level.DEBUG,
-            "rank " + job.rank + ": generation " + members.generation() + " failed",
-            e);
+        Level level = number < 0 ? Level.DEBUG : Level.WARNING;
+        LOG.log(level, "group " + members.group() + " is set up again: " + e.getMessage());
         says =
-            new Ready(new TreeSet<>(), numbersOf(old, old == null ? List.of() : old.unreached()));
+            new Ready(
+                number < 0 ? new TreeSet<>() : new TreeSet<>(Set.of(number)),
+                numbersOf(old, old == null ? List.of() : old.unreached()));
       }
     }
   }
@@ -189,11 +211,12 @@ final class Generations {
     }
   }
 
-  private Group setUp(Duration timeout, Duration ofOperations) {
+  private GroupSetUp prepare(Duration timeout) {
     long deadline = job.time.deadline(timeout);
-    GroupSetUp setUp =
-        new GroupSetUp(job, members.group(), members.numbers(), deadline, null, true, null);
-    Group group = setUp.run(ofOperations);
+    return new GroupSetUp(job, members.group(), members.numbers(), deadline, null, true, null);
+  }
+
+  private Group begin(Group group) {
     members.begin();
     job.monitor.beginGeneration();
     if (group.identity.rank() == 0) {

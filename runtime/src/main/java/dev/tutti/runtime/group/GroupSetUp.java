@@ -128,6 +128,14 @@ final class GroupSetUp {
     }
   }
 
+  /**
+   * Returns the rank on which the set-up failed for a reason of its own, after {@link #run} has
+   * thrown an exception; -1 if there is no such rank.
+   */
+  int failedRank() {
+    return failure.failedRank();
+  }
+
   private void bindAll() {
     if (parent == null) {
       UninterruptedStore own = new UninterruptedStore(job.stores.own, job.time, null, limits);
