@@ -327,6 +327,15 @@ final class MovingNodes implements LaunchRendezvous {
   }
 
   @Override
+  public @Nullable Scaling watchScaling(Scaling.Listener requests) {
+    Scaling.refuse(
+        keys.store(),
+        "the nodes of this job come and go: start a launcher on a further node to add its ranks, or"
+            + " end one with SIGTERM to remove them");
+    return null;
+  }
+
+  @Override
   public void close() {
     closed = true;
     try {

@@ -25,6 +25,7 @@ final class Scaling implements AutoCloseable {
    * writes one must check that N was not over by then: N advances only after the answer is written.
    */
   private static final String WATCHED = "scale/watched";
+  private static final String REFUSED = "scale/refused";
   private static final String WANTED = "scale/wanted/";
   private static final String DONE = "scale/done/";
   private static final String TAKEN = " taken";
@@ -63,6 +64,20 @@ final class Scaling implements AutoCloseable {
     scaling.keys.set(WATCHED, "1");
     var _ = Thread.ofPlatform().daemon().name("tutti-scale").start(scaling::run);
     return scaling;
+  }
+
+  /**
+   * Lets all requests fail, if the store answers.
+   *
+   * @param keys the launchers' part of the store
+   * @param why what the command prints
+   */
+  static void refuse(Store keys, String why) {
+    try {
+      keys.set(REFUSED, why);
+    } catch (StoreException e) {
+      // Requests fail without the reason.
+    }
   }
 
   private void run() {
@@ -119,13 +134,16 @@ final class Scaling implements AutoCloseable {
    * Requests another number of ranks, and returns what the launcher did.
    *
    * @param timeout how long the launcher may take
-   * @throws LaunchException if there is no elastic job, or another request is under way
+   * @throws LaunchException if there is no elastic job, it has several nodes, or another request is
+   *     under way
    */
   static String request(Store shared, int ranks, Duration timeout) {
     Store keys = new PrefixStore(NodeKeys.PREFIX, shared);
+    if (keys.check(List.of(REFUSED))) {
+      throw new LaunchException(1, keys.getString(REFUSED));
+    }
     if (!keys.check(List.of(WATCHED))) {
-      throw new LaunchException(
-          1, "no job of a single node that tutti run --elastic started has its store there");
+      throw new LaunchException(1, "no job that tutti run --elastic started has its store there");
     }
     String id = HexFormat.of().toHexDigits(ThreadLocalRandom.current().nextLong());
     String own = id + " " + ranks;

@@ -8,6 +8,7 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Optional;
 import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
 
 /**
  * A rendezvous that lets the launchers of several nodes agree through the store that node 0 hosts.
@@ -92,6 +93,16 @@ public final class StoreRendezvous implements LaunchRendezvous, Restarts {
   @Override
   public RankLog ranks() {
     return new RankLog(shared::duplicate);
+  }
+
+  @Override
+  public @Nullable Scaling watchScaling(Scaling.Listener requests) {
+    Scaling.refuse(
+        keys.store(),
+        "this job has %d nodes, and tutti scale changes jobs of a single node; with --nnodes MIN:MAX,"
+                .formatted(keys.nodes())
+            + " nodes come and go");
+    return null;
   }
 
   @Override

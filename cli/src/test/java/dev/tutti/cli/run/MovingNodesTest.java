@@ -180,6 +180,21 @@ class MovingNodesTest {
   }
 
   @Test
+  void aRequestToScaleIsRefused() {
+    Node zero = start(0, 1);
+    Node one = start(1, 2);
+    zero.place.join();
+    assertThat(one.nodes.watchScaling((_, _) -> {})).isNull();
+    assertThatThrownBy(() -> Scaling.request(shared, 4, SILENCE))
+        .isInstanceOf(LaunchException.class)
+        .hasMessage(
+            "the nodes of this job come and go: start a launcher on a further node to add its"
+                + " ranks, or end one with SIGTERM to remove them");
+    zero.store.lose();
+    assertThat(zero.nodes.watchScaling((_, _) -> {})).isNull();
+  }
+
+  @Test
   void othersGoOnWithoutANodeThatIsLostAndItsRanksAreReported() {
     Node zero = start(0, 1);
     Node one = start(1, 2);

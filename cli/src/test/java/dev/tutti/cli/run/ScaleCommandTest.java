@@ -167,7 +167,7 @@ class ScaleCommandTest {
   @Test
   void aRequestThatNobodyServesIsRefused() {
     assertThatThrownBy(() -> Scaling.request(new HashStore(), 2, LONG))
-        .hasMessageStartingWith("no job of a single node that tutti run --elastic started");
+        .hasMessageStartingWith("no job that tutti run --elastic started");
   }
 
   @Test

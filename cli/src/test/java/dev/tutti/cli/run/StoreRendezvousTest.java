@@ -171,6 +171,17 @@ class StoreRendezvousTest {
         plan, store, 29501, this::clear, () -> {}, Duration.ofMinutes(5), Duration.ofMillis(50));
   }
 
+  @Test
+  void aRequestToScaleIsRefused() {
+    StoreRendezvous nodes = rendezvous(plan(1, 1, 0, "exit 0"), shared.duplicate());
+    assertThat(nodes.watchScaling((_, _) -> {})).isNull();
+    assertThatThrownBy(() -> Scaling.request(shared, 2, Duration.ofMinutes(5)))
+        .isInstanceOf(LaunchException.class)
+        .hasMessage(
+            "this job has 2 nodes, and tutti scale changes jobs of a single node; with --nnodes"
+                + " MIN:MAX, nodes come and go");
+  }
+
   @ParameterizedTest
   @CsvSource({"0, exit 0", "6, [ $RANK = 2 ] && exit 6; exec sleep 600"})
   void saysHowItsRanksEndedThoughTheFirstCallsAfterThatFail(int code, String script)
