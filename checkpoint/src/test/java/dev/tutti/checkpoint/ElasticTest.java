@@ -23,6 +23,7 @@ import dev.tutti.state.ShardedState;
 import dev.tutti.state.StatePart;
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Proxy;
 import java.nio.channels.FileChannel;
 import java.nio.file.Path;
@@ -96,7 +97,11 @@ class ElasticTest {
                   && ((BackendContext) arguments[0]).size() == 3) {
                 throw new IllegalStateException("no memory on the device");
               }
-              return method.invoke(provider, arguments);
+              try {
+                return method.invoke(provider, arguments);
+              } catch (InvocationTargetException e) {
+                throw e.getCause();
+              }
             });
   }
 

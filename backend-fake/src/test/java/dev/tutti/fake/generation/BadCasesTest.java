@@ -31,6 +31,8 @@ import java.util.concurrent.Future;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.parallel.Isolated;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Tests changes of members whose store is out of reach, lost, or of another job. */
 @Timeout(300)
@@ -74,11 +76,15 @@ class BadCasesTest {
         .withProvider(new ThreadedProvider());
   }
 
-  @Test
-  void withoutAStoreThereIsNoNextGeneration() throws Exception {
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void withoutItsStoreAJobHasNoNextGeneration(boolean isRestarted) throws Exception {
     List<Future<ProcessGroup>> ranks = new ArrayList<>();
+    InetAddress loopback = InetAddress.getLoopbackAddress();
     try (ExecutorService threads = Executors.newFixedThreadPool(2)) {
-      try (TcpStoreServer server = new TcpStoreServer(InetAddress.getLoopbackAddress(), 0)) {
+      int port;
+      try (TcpStoreServer server = new TcpStoreServer(loopback, 0)) {
+        port = server.port();
         for (int rank = 0; rank < 2; rank++) {
           GroupOptions own = options(server.port()).withRank(rank).withSize(2);
           ranks.add(threads.submit(() -> ProcessGroup.init(own)));
@@ -87,19 +93,31 @@ class BadCasesTest {
           assertThat(rank.get().name()).isEqualTo("0");
         }
       }
-      List<Future<?>> ends = new ArrayList<>();
-      for (Future<ProcessGroup> rank : ranks) {
-        ends.add(
-            threads.submit(
-                () -> {
-                  assertThatThrownBy(rank.get()::shrink).isInstanceOf(StoreException.class);
-                  rank.get().close();
-                  return null;
-                }));
+      try (TcpStoreServer again = isRestarted ? new TcpStoreServer(loopback, port) : null) {
+        assertThatNoneContinues(ranks, threads);
+        if (again != null) {
+          try (TcpStore store = new TcpStore("127.0.0.1", port)) {
+            assertThat(store.listKeys()).isEmpty();
+          }
+        }
       }
-      for (Future<?> end : ends) {
-        assertThat(end.get()).isNull();
-      }
+    }
+  }
+
+  private static void assertThatNoneContinues(
+      List<Future<ProcessGroup>> ranks, ExecutorService threads) throws Exception {
+    List<Future<?>> ends = new ArrayList<>();
+    for (Future<ProcessGroup> rank : ranks) {
+      ends.add(
+          threads.submit(
+              () -> {
+                assertThatThrownBy(rank.get()::shrink).isInstanceOf(StoreException.class);
+                rank.get().close();
+                return null;
+              }));
+    }
+    for (Future<?> end : ends) {
+      assertThat(end.get()).isNull();
     }
   }
 

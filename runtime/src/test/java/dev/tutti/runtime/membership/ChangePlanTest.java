@@ -47,6 +47,21 @@ class ChangePlanTest {
         .isEqualTo(Map.of(2, "it and another member do not reach each other"));
   }
 
+  private static List<Integer> stayOfParts(List<Integer> one, List<Integer> other) {
+    Map<Integer, Ready> ready = new TreeMap<>();
+    one.forEach(each -> ready.put(each, unreached(other.toArray(Integer[]::new))));
+    other.forEach(each -> ready.put(each, unreached(one.toArray(Integer[]::new))));
+    List<Integer> members = List.copyOf(ready.keySet());
+    ChangePlan plan = ChangePlan.choose(members, ready, Set.of(), List.of(), ANY);
+    return members.stream().filter(each -> !plan.leftOut().containsKey(each)).toList();
+  }
+
+  @Test
+  void ofPartsThatDoNotReachEachOtherTheLargerStaysAndOfHalvesTheFirst() {
+    assertThat(stayOfParts(List.of(0, 2), List.of(1, 3, 4))).containsExactly(1, 3, 4);
+    assertThat(stayOfParts(List.of(2, 3), List.of(0, 1))).containsExactly(0, 1);
+  }
+
   @Test
   void noMoreStayOrJoinThanThereIsRoomFor() {
     Map<Integer, Ready> ready = Map.of(0, Ready.PLAIN, 1, Ready.PLAIN, 2, Ready.PLAIN);
