@@ -26,7 +26,7 @@ class GuidesTest {
     "embedding.md, 3",
     "interop.md, 2",
     "checkpoints.md, 4",
-    "elastic.md, 3"
+    "elastic.md, 4"
   })
   void theirCodeCompiles(String page, int blocks, @TempDir Path folder) throws Exception {
     try (PageSnippets snippets = new PageSnippets(PageSnippets.page(page), folder, IMPORTS)) {
