@@ -31,7 +31,10 @@ import org.junit.platform.commons.support.ReflectionSupport;
 @TestTemplate
 @ExtendWith(Simulated.Seeds.class)
 public @interface Simulated {
-  /** The number of seeds, which are 0, 1 and so on; {@code -Dtutti.seeds=…} sets another. */
+  /**
+   * The number of seeds, which are 0, 1 and so on; {@code -Dtutti.seeds=…} sets another, {@code
+   * -Dtutti.firstSeed=…} with which to begin.
+   */
   int seeds() default 10;
 
   /** A test class with something to do in the simulation before and after each test that passes. */
@@ -44,6 +47,7 @@ public @interface Simulated {
   /** Makes an invocation for each seed, or, of more than a hundred, for each hundred. */
   final class Seeds implements TestTemplateInvocationContextProvider {
     private static final int BLOCK = 100;
+    private static final int FIRST = Integer.getInteger("tutti.firstSeed", 0);
 
     @Override
     public boolean supportsTestTemplate(ExtensionContext context) {
@@ -59,8 +63,9 @@ public @interface Simulated {
               .seeds();
       int seeds = Integer.getInteger("tutti.seeds", declared);
       int block = seeds > BLOCK ? BLOCK : 1;
-      return IntStream.iterate(0, first -> first < seeds, first -> first + block)
-          .mapToObj(first -> new Run(first, Math.min(seeds, first + block)));
+      int end = FIRST + seeds;
+      return IntStream.iterate(FIRST, first -> first < end, first -> first + block)
+          .mapToObj(first -> new Run(first, Math.min(end, first + block)));
     }
   }
 
