@@ -28,6 +28,8 @@ import org.junit.jupiter.api.Timeout;
  */
 @Timeout(300)
 abstract class RawPeerScripts implements Simulated.Fixture {
+  private static final Duration TIMEOUT = Duration.ofSeconds(100);
+
   record Failure(Throwable cause, int rank) {}
 
   final BlockingQueue<Failure> failures = new ArrayBlockingQueue<>(10);
@@ -54,6 +56,7 @@ abstract class RawPeerScripts implements Simulated.Fixture {
   @Override
   public void close() {
     store.close();
+    assertThat(Duration.ofNanos(time.nanoTime())).as("time of the test").isLessThan(TIMEOUT);
   }
 
   Transport transport(int size, Duration timeout, boolean lazy) throws Exception {
@@ -67,9 +70,9 @@ abstract class RawPeerScripts implements Simulated.Fixture {
     return new RawPeer(tutti, channels, address);
   }
 
-  /** Returns an operation with a timeout that no test waits for. */
+  /** Returns an operation with a timeout for which no test may wait. */
   TestOperation operation() {
-    return new TestOperation(time, Duration.ofSeconds(100));
+    return new TestOperation(time, TIMEOUT);
   }
 
   <T> FutureTask<T> background(Callable<T> call) {
@@ -99,7 +102,7 @@ abstract class RawPeerScripts implements Simulated.Fixture {
               return null;
             });
     // The peer closes first: the transport's close would wait for it.
-    try (Transport transport = transport(2, Duration.ofSeconds(100), false);
+    try (Transport transport = transport(2, TIMEOUT, false);
         peer) {
       joined.get();
       script.run(transport, peer);
