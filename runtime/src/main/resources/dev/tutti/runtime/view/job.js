@@ -12,7 +12,7 @@ const COLUMNS = [
   ['at', 22, r => r.at || '']];
 const KINDS = ['moving', 'waiting', 'hung', 'paused'];
 const LEFT = 62, FOOT = 24, TINY = 64;
-let job = null, from = 0, to = 1, isWhole = true, rows = new Map(), colors = {}, height = 18;
+let job = null, from = 0, to = 1, isWhole = true, rows = new Map(), colors = {}, patterns = {}, height = 18;
 
 function seconds(s) {
   return s === null || s === undefined ? '' : s < 1 ? (s * 1000).toFixed(0) + ' ms' : s.toFixed(1) + ' s';
@@ -34,7 +34,7 @@ function readColors() {
   for (const name of [...KINDS, 'text', 'rule', 'ground', 'guilty']) {
     colors[name] = style.getPropertyValue('--' + name).trim();
   }
-  for (const kind of KINDS) colors[kind] = pattern(kind);
+  for (const kind of KINDS) patterns[kind] = pattern(kind);
 }
 
 /* Solid for moving, diagonal lines for waiting, a grid for hung, dots for paused. */
@@ -70,7 +70,7 @@ function legend() {
     swatch.width = 26;
     swatch.height = 14;
     const g = swatch.getContext('2d');
-    g.fillStyle = colors[kind];
+    g.fillStyle = patterns[kind];
     g.fillRect(0, 0, 26, 14);
     item.append(swatch, kind === 'hung' ? 'not ended' : kind);
     return item;
@@ -124,17 +124,47 @@ function all() {
   isWhole = true;
 }
 
-/* Draws parts of operations of one kind; those that fall on the same pixel of a row only once. */
-function bars(g, scale, kind, parts) {
-  const gap = height > 6 ? 3 : 0, width = g.canvas.clientWidth, done = new Map();
-  g.fillStyle = colors[kind];
-  for (const [rank, start, length] of parts) {
-    const row = rows.get(rank), a = Math.max(LEFT, LEFT + (start - from) * scale);
-    const b = Math.max(a + 1, LEFT + (start + length - from) * scale);
-    if (LEFT + (start + length - from) * scale < LEFT || a > width || b <= done.get(row)) continue;
-    done.set(row, Math.ceil(b));
-    g.fillRect(a, row * height + gap, b - a, Math.max(1, height - 2 * gap));
+/*
+ * Draws the kinds one above the other, each as high as its share of the time of a pixel; hung and paused fill it. Rows
+ * that are too low for patterns are drawn as one picture: they may have hundreds of thousands of rectangles.
+ */
+function bars(g, scale, width, kinds) {
+  const count = Math.ceil(width - LEFT), gap = height > 6 ? 3 : 0, most = height - 2 * gap;
+  const tops = new Uint8Array(count * rows.size), image = new ImageData(count, rows.size * height);
+  const pixels = new Uint32Array(image.data.buffer);
+  for (const [kind, parts] of kinds) {
+    const shares = new Float32Array(tops.length);
+    for (const [rank, start, length] of parts) {
+      const a = (start - from) * scale, b = a + Math.max(1e-6, length * scale), first = rows.get(rank) * count;
+      for (let x = Math.max(0, Math.floor(a)); x < Math.min(count, b); x++) {
+        shares[first + x] += Math.min(b, x + 1) - Math.max(a, x);
+      }
+    }
+    const rgb = parseInt(colors[kind].slice(1), 16);
+    const solid = 0xff000000 + ((rgb & 0xff) << 16) + (rgb & 0xff00) + (rgb >> 16);
+    g.fillStyle = patterns[kind];
+    for (const row of rows.values()) {
+      let since = 0, high = 0, low = 0;
+      for (let x = 0; x <= count; x++) {
+        const at = row * count + x, share = x < count ? shares[at] : 0, fills = kind === 'hung' || kind === 'paused';
+        const wanted = share > 0 ? fills ? most : Math.max(1, Math.round(share * most)) : 0;
+        const top = share > 0 ? tops[at] : 0, next = Math.min(wanted, most - top);
+        if (next !== high || top !== low) {
+          const y = row * height + gap + most - low - high;
+          if (high > 0 && gap > 0) g.fillRect(LEFT + since, y, x - since, high);
+          for (let i = y; gap === 0 && i < y + high; i++) pixels.fill(solid, i * count + since, i * count + x);
+          [since, high, low] = [x, next, top];
+        }
+        if (next > 0) tops[at] += next;
+      }
+    }
   }
+  if (gap > 0) return;
+  const drawn = document.createElement('canvas');
+  [drawn.width, drawn.height] = [image.width, image.height];
+  drawn.getContext('2d').putImageData(image, 0, 0);
+  g.imageSmoothingEnabled = false;
+  g.drawImage(drawn, LEFT, 0);
 }
 
 function draw() {
@@ -150,16 +180,18 @@ function draw() {
   g.fillStyle = colors.guilty;
   if (rows.has(job.verdict.rank)) g.fillRect(0, rows.get(job.verdict.rank) * height, width, height);
   const ended = job.operations.filter(o => o.ended);
-  bars(g, scale, 'waiting', ended.map(o => [o.rank, o.ts, o.dur - o.moving]));
-  bars(g, scale, 'moving', ended.map(o => [o.rank, o.ts + o.dur - o.moving, o.moving]));
-  bars(g, scale, 'hung', job.operations.filter(o => !o.ended).map(o => [o.rank, o.ts, o.dur]));
-  bars(g, scale, 'paused', job.pauses.map(p => [p.rank, p.ts, p.dur]));
+  bars(g, scale, width, [
+    ['hung', job.operations.filter(o => !o.ended).map(o => [o.rank, o.ts, o.dur])],
+    ['paused', job.pauses.map(p => [p.rank, p.ts, p.dur])],
+    ['moving', ended.map(o => [o.rank, o.ts + o.dur - o.moving, o.moving])],
+    ['waiting', ended.map(o => [o.rank, o.ts, o.dur - o.moving])],
+  ]);
   g.fillStyle = colors.text;
   g.font = '12px system-ui, sans-serif';
   g.textBaseline = 'middle';
   const step = Math.max(1, Math.ceil(16 / height));
   job.ranks.forEach((r, i) => {
-    if (i % step === 0) g.fillText('rank ' + r.rank, 4, Math.max(8, i * height + height / 2));
+    if (i % step === 0) g.fillText('rank ' + r.rank, 4, i * height + Math.max(8, height / 2));
   });
   axis(g, scale, width, count * height);
   canvas.setAttribute('aria-label', 'Time line of ' + count + ' ranks: ' + job.verdict.text);
