@@ -290,9 +290,13 @@ class FiveJobsTest {
         paused(soon),
         "rank 1's JVM was paused for 2\\d\\d ms: GC pause \\(G1 Old Generation\\), before allReduce"
             + " #4\\d float32\\[1]");
+    Job odd = run(new Job(), FaultPlan.NONE, Map.of(), -1, 3, soon);
+    assertThat(odd.status.lines())
+        .filteredOn(line -> line.startsWith("FAILED"))
+        .containsExactly("FAILED group 0: the evidence of ranks 0, 1, 2, 3 says the same");
     add(
         "5. rank 3 has two elements in step 40",
-        run(new Job(), FaultPlan.NONE, Map.of(), -1, 3, soon),
+        odd,
         "ranks disagree: ranks 0, 1, 2 called allReduce #40 float32\\[1], rank 3 called allReduce"
             + " #40 float32\\[2]; rank 3 differs from the others");
     String page = Files.readString(PAGE);

@@ -42,6 +42,7 @@ record JobFacts(
     replay.verdicts().forEach(judged -> all.add(judged.after(said)));
     for (RankStanding standing : standings.values()) {
       standing.groups().values().stream()
+          .filter(in -> !records.failures().containsKey(in.group()))
           .filter(in -> !in.failure().isEmpty() && !said.endsWith(in.failure()))
           .forEach(in -> all.add("group " + in.group() + ": " + in.failure()));
     }
