@@ -40,7 +40,8 @@ final class JobJudge {
    * 6. An operation has waited for at least 5 s: the rank that keeps it is slow.
    * 7. The others waited for one rank for a tenth of the job, at least five times for a millisecond
    *    or longer, and for it twice as long as for all others together: that rank is slow, or its
-   *    JVM was paused if pauses explain half of it.
+   *    JVM was paused if pauses explain half of it, or such long waits make up half of it as the
+   *    longest one that they explain: a rank remembers few pauses.
    * 8. Others waited at least 100 ms, and a hundredth of the job, for ranks whose JVM was paused.
    */
   private static final long HUNG_NANOS = Duration.ofSeconds(30).toNanos();
@@ -210,7 +211,7 @@ final class JobJudge {
                 rank,
                 lag.times(),
                 lag.collectives,
-                JobVerdict.inWords(Duration.ofNanos(lag.totalNanos())),
+                inWords(lag.totalNanos()),
                 100.0 * lag.totalNanos() / Math.max(1, spanNanos)));
   }
 
@@ -218,7 +219,7 @@ final class JobJudge {
    * Judges the pauses that kept others waiting most; null if none did.
    *
    * @param only the rank to look at; -1 for any
-   * @param leastNanos how long the pauses of a rank must be
+   * @param leastNanos how much the pauses of a rank must explain
    */
   private @Nullable JobVerdict ofPauses(int only, long leastNanos) {
     List<HeldUp> worst =
@@ -229,20 +230,30 @@ final class JobJudge {
             .stream()
             .max(Comparator.comparingLong(JobJudge::pausedNanos))
             .orElse(List.of());
-    if (worst.isEmpty() || pausedNanos(worst) < Math.max(PAUSE_NANOS, leastNanos)) {
+    long pausedNanos = pausedNanos(worst);
+    if (pausedNanos < PAUSE_NANOS) {
       return null;
     }
     HeldUp longest = Collections.max(worst, Comparator.comparingLong(HeldUp::pausedNanos));
     int rank = longest.call().rank();
+    long alike = only < 0 ? 0 : job.lags().of(only).totalNanos(longest.lagNanos() / 2);
+    if (Math.max(pausedNanos, alike) < leastNanos) {
+      return null;
+    }
+    String times =
+        worst.size() == 1
+            ? ""
+            : " (%d times, at most %s)".formatted(worst.size(), inWords(longest.pausedNanos()));
     return new JobVerdict(
         State.PAUSED,
         rank,
-        "rank %d's JVM was paused for %s: %s, before %s"
+        "rank %d's JVM was paused for %s%s: %s, before %s"
             .formatted(
-                rank,
-                JobVerdict.inWords(Duration.ofNanos(pausedNanos(worst))),
-                longest.what(),
-                longest.call().describe()));
+                rank, inWords(pausedNanos), times, longest.what(), longest.call().describe()));
+  }
+
+  private static String inWords(long nanos) {
+    return JobVerdict.inWords(Duration.ofNanos(nanos));
   }
 
   private static long pausedNanos(List<HeldUp> all) {

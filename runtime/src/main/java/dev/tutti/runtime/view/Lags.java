@@ -78,7 +78,12 @@ public final class Lags {
 
     /** Returns how long the others waited for it. */
     public long totalNanos() {
-      return lags.stream().mapToLong(Long::longValue).sum();
+      return totalNanos(0);
+    }
+
+    /** Returns how long the others waited for it when it came late by at least a time. */
+    long totalNanos(long leastNanos) {
+      return lags.stream().filter(nanos -> nanos >= leastNanos).mapToLong(Long::longValue).sum();
     }
 
     /** Returns how often it came late by at least a time. */

@@ -183,7 +183,22 @@ class JobViewTest {
       records.pauses().add(new Pause(LAST, 100L * step * MILLI, (100L * step + 12) * MILLI, "GC"));
     }
     assertThat(late(20, 20).verdict().text())
-        .startsWith("rank 2's JVM was paused for 240 ms: GC, before allReduce #");
+        .startsWith(
+            "rank 2's JVM was paused for 240 ms (20 times, at most 12 ms): GC, before allReduce #");
+  }
+
+  /** A running JVM knows only the last pause of each collector. */
+  @ParameterizedTest
+  @CsvSource({"7, rank 2's JVM was paused for 190 ms: GC", "40, rank 2 is slow: last in 30 of 30"})
+  void theLastPauseExplainsWaitsThatAreAsLong(double otherLagMillis, String verdict) {
+    for (int step = 1; step <= 30; step++) {
+      double end = 200 * step + (step % 10 == 0 ? 200 : otherLagMillis);
+      for (int rank = 0; rank < SIZE; rank++) {
+        record(rank, step, rank == LAST ? end - 0.1 : 200 * step, end);
+      }
+    }
+    records.pauses().add(new Pause(LAST, 6005 * MILLI, 6195 * MILLI, "GC"));
+    assertThat(JobView.of(records).verdict().text()).startsWith(verdict);
   }
 
   /** Such a rank does not look at its clock, so it records the time of its first step for all. */
