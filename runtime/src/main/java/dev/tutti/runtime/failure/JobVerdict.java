@@ -8,6 +8,7 @@ import java.util.Comparator;
 import java.util.Locale;
 import java.util.Map;
 import java.util.SortedMap;
+import java.util.TreeMap;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -163,6 +164,6 @@ public record JobVerdict(State state, int rank, String text) {
 
   /** Returns this verdict as plain values. */
   public Map<String, Object> toMap() {
-    return Map.of("state", state.label(), "rank", rank, "text", text);
+    return new TreeMap<>(Map.of("state", state.label(), "rank", rank, "text", text));
   }
 }

@@ -187,7 +187,9 @@ final class JobTable {
     job.standings()
         .forEach((rank, standing) -> ranks.put(rank, Row.of(job, rank, standing).toMap()));
     job.silent()
-        .forEach((rank, why) -> ranks.put(rank, Map.of("rank", rank, "state", why.toString())));
+        .forEach(
+            (rank, why) ->
+                ranks.put(rank, new TreeMap<>(Map.of("rank", rank, "state", why.toString()))));
     map.put("ranks", ranks.values());
     map.put("problems", problems);
     map.put("failures", job.failures(verdict.text()));
