@@ -57,7 +57,10 @@ final class BenchPlot {
   private static final int SCALE = 2;
 
   private static final Font TITLE = new Font(Font.SANS_SERIF, Font.BOLD, 14);
+
+  /** Not of 12 points, the size that VectorGraphics2D leaves out, and viewers draw as 16. */
   private static final Font SMALL = new Font(Font.SANS_SERIF, Font.PLAIN, 11);
+
   private static final String NOTHING = "there is nothing to plot: no operation has sizes";
 
   /** Colors that people with color blindness can distinguish (Okabe and Ito, 2008). */
@@ -270,6 +273,8 @@ final class BenchPlot {
       size.setNumberFormatOverride(new PowerOfTwo());
       LogarithmicAxis value = new LogarithmicAxis(unit);
       value.setStrictValuesFlag(false);
+      size.setLabelFont(SMALL);
+      value.setLabelFont(SMALL);
       XYPlot plot = new XYPlot(data, size, value, renderer);
       plot.setBackgroundPaint(Color.WHITE);
       plot.setDomainGridlinePaint(Color.LIGHT_GRAY);
@@ -279,6 +284,7 @@ final class BenchPlot {
       // One name a line: viewers of SVG draw them in fonts of other widths than those measured
       // here.
       chart.getLegend().setPosition(RectangleEdge.RIGHT);
+      chart.getLegend().setItemFont(SMALL);
       chart.setPadding(new RectangleInsets(MARGIN, MARGIN, MARGIN, 2 * MARGIN));
       return chart;
     }

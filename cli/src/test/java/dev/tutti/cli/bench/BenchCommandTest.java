@@ -309,6 +309,9 @@ class BenchCommandTest {
     Set<String> legendLines = new TreeSet<>();
     for (int i = 0; i < texts.getLength(); i++) {
       labels.add(texts.item(i).getTextContent());
+      assertThat(((Element) texts.item(i)).getAttribute("style"))
+          .as("viewers draw texts without a size larger than they were measured")
+          .contains("font-size:");
       if (labels.getLast().matches("allReduce p\\d+")) {
         legendLines.add(((Element) texts.item(i)).getAttribute("y"));
       }
