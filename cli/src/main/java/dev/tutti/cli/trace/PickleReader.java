@@ -1,6 +1,5 @@
 package dev.tutti.cli.trace;
 
-import java.math.BigInteger;
 import java.nio.BufferUnderflowException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
@@ -19,9 +18,7 @@ import org.jspecify.annotations.Nullable;
 final class PickleReader {
   private static final int DEEPEST = 100;
 
-  /**
-   * The maximum number of values for each byte, as values that occur repeatedly are stored once.
-   */
+  /** The maximum number of values for each byte: values that occur repeatedly are stored once. */
   private static final int MOST_PER_BYTE = 16;
 
   private final ByteBuffer in;
@@ -44,7 +41,7 @@ final class PickleReader {
     try {
       while (reader.step()) {}
     } catch (BufferUnderflowException e) {
-      throw bad("it is cut off", e);
+      throw (IllegalArgumentException) bad("it is cut off").initCause(e);
     }
     Object value = reader.top();
     reader.count(value, 0);
@@ -52,11 +49,7 @@ final class PickleReader {
   }
 
   private static IllegalArgumentException bad(String what) {
-    return bad(what, null);
-  }
-
-  private static IllegalArgumentException bad(String what, @Nullable Exception cause) {
-    return new IllegalArgumentException("not a pickle of plain values: " + what, cause);
+    return new IllegalArgumentException("not a pickle of plain values: " + what);
   }
 
   /** Refuses values that contain themselves, or the same values very often. */
@@ -95,8 +88,7 @@ final class PickleReader {
       case 'X' -> stack.add(new String(bytes(in.getInt()), StandardCharsets.UTF_8));
       case 0x8c -> stack.add(new String(bytes(in.get() & 0xff), StandardCharsets.UTF_8));
       case '}' -> stack.add(new LinkedHashMap<String, @Nullable Object>());
-      case ']' -> stack.add(new ArrayList<@Nullable Object>());
-      case ')' -> stack.add(new ArrayList<@Nullable Object>());
+      case ']', ')' -> stack.add(new ArrayList<@Nullable Object>());
       case '(' -> marks.add(stack.size());
       case 't' -> stack.add(sinceMark());
       case 0x85 -> stack.add(last(1));
@@ -124,15 +116,14 @@ final class PickleReader {
   }
 
   private static Long integer(byte[] little) {
-    byte[] big = new byte[little.length];
-    for (int i = 0; i < big.length; i++) {
-      big[i] = little[little.length - 1 - i];
-    }
-    BigInteger value = big.length == 0 ? BigInteger.ZERO : new BigInteger(big);
-    if (value.bitLength() >= Long.SIZE) {
+    if (little.length > Long.BYTES) {
       throw bad("a number needs more than 64 bits");
     }
-    return value.longValue();
+    long value = little.length > 0 && little[little.length - 1] < 0 ? -1 : 0;
+    for (int i = little.length - 1; i >= 0; i--) {
+      value = value << Byte.SIZE | (little[i] & 0xff);
+    }
+    return value;
   }
 
   private @Nullable Object remembered(int number) {

@@ -61,7 +61,11 @@ final class TraceFiles {
    */
   static JobRecords read(List<Path> paths) throws IOException {
     TraceFiles files = new TraceFiles(paths);
-    for (Path path : expand(paths, files.trace.notes())) {
+    List<Path> all = new ArrayList<>();
+    for (Path path : paths) {
+      files.expand(path, false, all);
+    }
+    for (Path path : all) {
       files.take(path);
     }
     files.addLatest();
@@ -163,28 +167,16 @@ final class TraceFiles {
   }
 
   /**
-   * Replaces folders by their files, and by the files of their subfolders that may be records.
-   * Other files in subfolders, such as logs, are passed over.
-   *
-   * @param paths files and folders
-   * @param notes gets a note for each subfolder that is not read
+   * Adds a file, or the files of a folder and those of its subfolders that may be records. Other
+   * files in subfolders, such as logs, are passed over; a note names each one that is not read.
    */
-  private static List<Path> expand(List<Path> paths, List<String> notes) throws IOException {
-    List<Path> all = new ArrayList<>();
-    for (Path path : paths) {
-      if (Files.isDirectory(path)) {
-        addFiles(path, false, all, notes);
-      } else {
-        all.add(path);
-      }
+  private void expand(Path path, boolean isInside, List<Path> all) throws IOException {
+    if (!Files.isDirectory(path)) {
+      all.add(path);
+      return;
     }
-    return all;
-  }
-
-  private static void addFiles(Path folder, boolean isInside, List<Path> all, List<String> notes)
-      throws IOException {
     List<Path> members;
-    try (Stream<Path> files = Files.list(folder)) {
+    try (Stream<Path> files = Files.list(path)) {
       // A rank that writes a record names it with a dot until it is complete.
       members =
           files.filter(file -> !file.getFileName().toString().startsWith(".")).sorted().toList();
@@ -194,13 +186,13 @@ final class TraceFiles {
         all.add(member);
       }
     }
-    for (Path member : members) {
-      if (Files.isSymbolicLink(member) && Files.isDirectory(member)) {
-        notes.add(member + " is left out: a link to a folder");
-      } else if (Files.isDirectory(member) && !Files.isReadable(member)) {
-        notes.add(member + " is left out: it cannot be read");
-      } else if (Files.isDirectory(member)) {
-        addFiles(member, true, all, notes);
+    for (Path member : members.stream().filter(Files::isDirectory).toList()) {
+      if (Files.isSymbolicLink(member) || !Files.isReadable(member)) {
+        boolean isLink = Files.isSymbolicLink(member);
+        String why = isLink ? "a link to a folder" : "it cannot be read";
+        trace.notes().add(member + " is left out: " + why);
+      } else {
+        expand(member, true, all);
       }
     }
   }

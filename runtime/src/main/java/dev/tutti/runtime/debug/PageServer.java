@@ -16,6 +16,7 @@ import java.net.InetSocketAddress;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.SynchronousQueue;
 import java.util.concurrent.ThreadPoolExecutor;
@@ -55,11 +56,6 @@ public final class PageServer implements AutoCloseable {
   private final String who;
   private final WrongSecrets wrong;
   private final LimitedLog warnings;
-
-  /** Produces the text of an answer; called by any thread. */
-  public interface Content {
-    String make() throws IOException;
-  }
 
   private PageServer(
       HttpServer server, ThreadPoolExecutor threads, PageAccess access, String who, Time time) {
@@ -155,12 +151,13 @@ public final class PageServer implements AutoCloseable {
    *
    * @param path its path in URLs
    * @param type its media type
+   * @param content makes the text of an answer; called by any thread
    */
-  public void add(String path, String type, Content content) {
+  public void add(String path, String type, Callable<String> content) {
     server.createContext(path, exchange -> answer(exchange, path, type, content));
   }
 
-  private void answer(HttpExchange exchange, String path, String type, Content content)
+  private void answer(HttpExchange exchange, String path, String type, Callable<String> content)
       throws IOException {
     try (exchange) {
       exchange.getResponseHeaders().set("Cache-Control", "no-store");
@@ -228,13 +225,14 @@ public final class PageServer implements AutoCloseable {
     return exchange.getRequestMethod().equals("HEAD");
   }
 
-  private void answer(HttpExchange exchange, String type, Content content) throws IOException {
+  private void answer(HttpExchange exchange, String type, Callable<String> content)
+      throws IOException {
     String text;
     try {
       synchronized (turn) {
-        text = content.make();
+        text = content.call();
       }
-    } catch (IOException | RuntimeException | LinkageError e) {
+    } catch (Exception | LinkageError e) {
       send(exchange, 500, TEXT, e + "\n");
       return;
     }

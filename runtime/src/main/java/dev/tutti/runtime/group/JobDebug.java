@@ -59,18 +59,14 @@ final class JobDebug {
       int ownPort = port == 0 ? 0 : port + RuntimeSettings.localRank(settings);
       InetSocketAddress address = new InetSocketAddress(host, ownPort);
       boolean isLocal = !address.isUnresolved() && address.getAddress().isLoopbackAddress();
-      if (!token.isSet() && !isLocal) {
-        LOG.log(Level.WARNING, who + ": no debug server because TUTTI_TOKEN is not set");
-        return null;
-      }
-      if (tls == null && !isLocal) {
-        LOG.log(
-            Level.WARNING,
-            who
-                + ": no debug server at "
-                + host
-                + ": others could read its secret on the network; set TUTTI_TLS, or leave"
-                + " TUTTI_DEBUG_HOST at a loopback address");
+      if (!isLocal && (!token.isSet() || tls == null)) {
+        String why =
+            !token.isSet()
+                ? " because TUTTI_TOKEN is not set"
+                : " at %s: others could read its secret on the network; set TUTTI_TLS, or leave"
+                        .formatted(host)
+                    + " TUTTI_DEBUG_HOST at a loopback address";
+        LOG.log(Level.WARNING, who + ": no debug server" + why);
         return null;
       }
       PageAccess access = token.isSet() ? PageAccess.ofJob(token) : PageAccess.once();

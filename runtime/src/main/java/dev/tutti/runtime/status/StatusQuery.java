@@ -12,10 +12,9 @@ import java.lang.System.Logger.Level;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.HashMap;
+import java.util.Comparator;
 import java.util.HexFormat;
 import java.util.List;
-import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.SortedMap;
@@ -51,12 +50,8 @@ public final class StatusQuery implements AutoCloseable {
   }
 
   private record Life(long restart, long earlier) {
-    String prefix() {
-      return "tutti/" + restart + (earlier == 0 ? "" : "." + earlier);
-    }
-
-    private boolean isAfter(Life other) {
-      return restart > other.restart || (restart == other.restart && earlier > other.earlier);
+    Store of(Store all) {
+      return new PrefixStore("tutti/" + restart + (earlier == 0 ? "" : "." + earlier), all);
     }
   }
 
@@ -68,8 +63,8 @@ public final class StatusQuery implements AutoCloseable {
    * @param time makes the name of the inquiry
    */
   public static Optional<StatusQuery> of(Store store, boolean once, Time time) {
-    Life last = new Life(-1, 0);
-    Map<Life, SortedSet<Integer>> joined = new HashMap<>();
+    SortedMap<Life, SortedSet<Integer>> joined =
+        new TreeMap<>(Comparator.comparingLong(Life::restart).thenComparingLong(Life::earlier));
     for (String key : store.listKeys()) {
       Matcher parts = JOINED.matcher(key);
       if (parts.matches()) {
@@ -77,13 +72,10 @@ public final class StatusQuery implements AutoCloseable {
         Life life =
             new Life(Long.parseLong(parts.group(1)), earlier == null ? 0 : Long.parseLong(earlier));
         joined.computeIfAbsent(life, _ -> new TreeSet<>()).add(Integer.valueOf(parts.group(3)));
-        last = life.isAfter(last) ? life : last;
       }
     }
-    SortedSet<Integer> ranks = joined.get(last);
-    return ranks == null
-        ? Optional.empty()
-        : Optional.of(new StatusQuery(new PrefixStore(last.prefix(), store), ranks, once, time));
+    return Optional.ofNullable(joined.lastEntry())
+        .map(last -> new StatusQuery(last.getKey().of(store), last.getValue(), once, time));
   }
 
   /**

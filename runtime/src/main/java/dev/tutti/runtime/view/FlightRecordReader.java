@@ -110,8 +110,8 @@ public final class FlightRecordReader {
     OpType type = type(fields);
     // The tensor that c10d records for a barrier is not the caller's.
     boolean hasTensors = type != OpType.BARRIER && type != OpType.MONITORED_BARRIER;
-    boolean hasType =
-        hasTensors && fields.get(side + "_dtypes") instanceof List<?> types && !types.isEmpty();
+    List<?> dtypes =
+        hasTensors && fields.get(side + "_dtypes") instanceof List<?> types ? types : List.of();
     return new RankOperation(
         rank,
         fields.get("process_group") instanceof List<?> names && !names.isEmpty()
@@ -121,9 +121,7 @@ public final class FlightRecordReader {
             type,
             number(fields.get(isMessage ? "p2p_seq_id" : "collective_seq_id"), 0),
             text(fields.get("reduce_op")),
-            hasType && fields.get(side + "_dtypes") instanceof List<?> types
-                ? dtype(String.valueOf(types.getFirst()))
-                : "",
+            dtypes.isEmpty() ? "" : dtype(String.valueOf(dtypes.getFirst())),
             hasTensors ? numel(sizes(fields.get(side + "_sizes"))) : 0,
             isMessage ? -1 : optionalRank(fields.get("root")),
             RankProgress.parts(
