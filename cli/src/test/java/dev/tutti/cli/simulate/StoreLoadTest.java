@@ -40,13 +40,18 @@ class StoreLoadTest {
               if (result instanceof Store duplicate) {
                 return counting(duplicate);
               }
-              if (arguments != null && !List.of("timeout", "close").contains(method.getName())) {
+              if (isCounted(method.getName())) {
                 calls.increment();
                 keys.add(arguments[0] instanceof List<?> list ? list.size() : 1);
                 count(result);
               }
               return result;
             });
+  }
+
+  /** Returns whether a call counts; a rank looks more often while others are late. */
+  private static boolean isCounted(String method) {
+    return !List.of("timeout", "close", "duplicate", "check", "await").contains(method);
   }
 
   private void count(Object result) {
@@ -78,8 +83,10 @@ class StoreLoadTest {
       assertThat(ranks.get(i).get()).isEqualTo(i);
     }
     StoreLoad model = StoreLoad.joining(size, Networks.of(size, size));
-    assertThat(calls / model.calls()).as("calls: %s", calls).isCloseTo(1, within(0.05));
-    assertThat(keys / model.keys()).as("keys: %s", keys).isCloseTo(1, within(0.05));
+    double looks = size * (size < 64 ? 2.0 : 4);
+    double keysOfLooks = size * (size < 64 ? 2.0 : 2.0 * size + 2);
+    assertThat(calls / (model.calls() - looks)).as("calls: %s", calls).isCloseTo(1, within(0.05));
+    assertThat(keys / (model.keys() - keysOfLooks)).as("keys: %s", keys).isCloseTo(1, within(0.05));
     assertThat(bytes / model.bytes()).as("bytes: %s", bytes).isCloseTo(1, within(0.15));
   }
 
