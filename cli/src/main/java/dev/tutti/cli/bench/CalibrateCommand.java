@@ -11,6 +11,7 @@ import dev.tutti.cli.simulate.Fit.Sample;
 import dev.tutti.cli.simulate.LinkCost;
 import dev.tutti.cli.simulate.Network;
 import dev.tutti.cli.simulate.NetworkFile;
+import dev.tutti.cli.simulate.Shares;
 import dev.tutti.spi.BackendProvider;
 import dev.tutti.spi.OperationPlan;
 import dev.tutti.spi.PlanRequest;
@@ -128,17 +129,25 @@ public final class CalibrateCommand implements Callable<Integer> {
     requireSeveral("--ranks", ranks);
     requireSeveral("--check", checked);
     requireWritable();
+    int cores = Runtime.getRuntime().availableProcessors();
+    terminal.err().println("# measuring what " + cores + " cores share");
+    Map<Medium, Shares> shares =
+        Map.of(
+            Medium.MEMORY,
+            SharedCores.ofMemory(cores),
+            Medium.SOCKET,
+            SharedCores.ofSockets(cores));
     List<Measured> all = new ArrayList<>();
     for (Medium medium : Medium.values()) {
       for (int count : ranks) {
         all.addAll(measure(medium, count));
       }
     }
-    int cores = Runtime.getRuntime().availableProcessors();
     Function<Medium, LinkCost> fitted =
         medium ->
             Fit.fit(
-                all.stream().filter(each -> each.medium == medium).map(Measured::sample).toList());
+                all.stream().filter(each -> each.medium == medium).map(Measured::sample).toList(),
+                shares.get(medium));
     // One host; the rest is a guess, which the file says.
     Network network =
         Network.ofHosts(cores, cores, fitted.apply(Medium.MEMORY), fitted.apply(Medium.SOCKET));

@@ -1,6 +1,11 @@
+package dev.tutti.cli.bench;
+
+import dev.tutti.cli.simulate.Shares;
+import dev.tutti.spi.Time;
+import dev.tutti.store.net.Loopback;
+import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
-import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.StandardSocketOptions;
 import java.nio.ByteBuffer;
@@ -9,82 +14,97 @@ import java.nio.channels.SocketChannel;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
-import java.util.concurrent.FutureTask;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
- * Times what threads of one process do at the same time, to show what cores share: each copies
- * bytes of its own; each copies bytes that another one has just written; each sends bytes to the
- * next one over loopback while it receives as many.
- *
- * <p>Arguments: numbers of threads. Prints a JSON object for each kind, number and size: the median
- * time in µs of a thread for the bytes, and for a round of all threads where they wait.
+ * A probe of what cores share: how much longer threads of this process take for the same bytes if
+ * more of them work at once.
  */
-public class SharedCores {
-  private static final long[] SIZES = {
-    64, 1 << 10, 1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 22, 1 << 24, 1 << 26
-  };
-  private static final long SLICE_NANOS = 60_000_000L;
-  private static final int MOST = 20_000;
+final class SharedCores {
+  private static final List<Integer> SIZES = List.of(64 << 10, 1 << 20, 16 << 20);
+  private static final long SLICE_NANOS = 60_000_000;
+  private static final int MOST_ROUNDS = 5_000;
+  private static final int CHUNK = 256 << 10;
 
   private final int threads;
-  private final long bytes;
+  private final int bytes;
   private final AtomicInteger arrived = new AtomicInteger();
   private volatile boolean over;
 
-  private SharedCores(int threads, long bytes) {
+  private SharedCores(int threads, int bytes) {
     this.threads = threads;
     this.bytes = bytes;
   }
 
+  /** What a thread does again and again. */
   private interface Round {
-    void run(int round) throws Exception;
+    void run(int number) throws IOException;
   }
 
-  private interface Rounds {
-    Round of(int thread) throws Exception;
+  /** Returns how copies of bytes that another thread has just written slow each other down. */
+  static Shares ofMemory(int cores) throws InterruptedException {
+    return shares(cores, SharedCores::copies);
   }
 
-  public static void main(String[] args) throws Exception {
-    for (int pass = 0; pass < 2; pass++) { // the first one warms up
-      for (String number : pass == 0 ? new String[] {"2"} : args) {
-        for (long bytes : SIZES) {
-          SharedCores one = new SharedCores(Integer.parseInt(number), bytes);
-          one.own(pass > 0);
-          one.others(pass > 0);
-          one.sockets(pass > 0);
-        }
+  /** Returns how threads slow each other down that send to the next one over loopback. */
+  static Shares ofSockets(int cores) throws InterruptedException {
+    return shares(cores, SharedCores::messages);
+  }
+
+  private interface Probe {
+    double seconds(SharedCores cores) throws IOException, InterruptedException;
+  }
+
+  private static Shares shares(int cores, Probe probe) throws InterruptedException {
+    times(2, probe); // compiles
+    List<Double> first = times(2, probe);
+    List<Double> shares = new ArrayList<>(List.of(1.0));
+    for (int threads = 4; threads <= cores; threads *= 2) {
+      List<Double> times = times(threads, probe);
+      double[] slower = new double[times.size()];
+      for (int i = 0; i < slower.length; i++) {
+        slower[i] = times.get(i) / first.get(i);
+      }
+      Arrays.sort(slower);
+      shares.add(Math.max(1, slower[slower.length / 2]));
+    }
+    return new Shares(shares);
+  }
+
+  private static List<Double> times(int threads, Probe probe) throws InterruptedException {
+    List<Double> times = new ArrayList<>();
+    for (int bytes : SIZES) {
+      try {
+        times.add(probe.seconds(new SharedCores(threads, bytes)));
+      } catch (IOException e) {
+        throw new IllegalStateException("loopback failed", e);
       }
     }
+    return times;
   }
 
-  private void own(boolean shown) throws Exception {
+  private double copies() throws InterruptedException {
     try (Arena arena = Arena.ofShared()) {
-      MemorySegment[] from = allocate(arena);
-      MemorySegment[] to = allocate(arena);
-      measure("own", shown, thread -> _ -> to[thread].copyFrom(from[thread]));
-    }
-  }
-
-  private void others(boolean shown) throws Exception {
-    try (Arena arena = Arena.ofShared()) {
-      MemorySegment[][] both = {allocate(arena), allocate(arena)};
-      measure(
-          "others",
-          shown,
+      List<List<MemorySegment>> both = List.of(allocate(arena), allocate(arena));
+      return median(
           thread ->
-              round -> {
-                MemorySegment[] from = both[round & 1];
-                both[1 - (round & 1)][thread].copyFrom(from[(thread + 1) % threads]);
-                meet(round);
+              number -> {
+                MemorySegment from = both.get(number & 1).get((thread + 1) % threads);
+                both.get(1 - (number & 1)).get(thread).copyFrom(from);
+                meet(number);
               });
     }
   }
 
-  private MemorySegment[] allocate(Arena arena) {
-    MemorySegment[] all = new MemorySegment[threads];
+  private List<MemorySegment> allocate(Arena arena) {
+    List<MemorySegment> all = new ArrayList<>();
     for (int i = 0; i < threads; i++) {
-      all[i] = arena.allocate(bytes, 4096).fill((byte) i);
+      all.add(arena.allocate(bytes, 4096).fill((byte) i));
     }
     return all;
   }
@@ -97,95 +117,97 @@ public class SharedCores {
     }
   }
 
-  private void sockets(boolean shown) throws Exception {
-    SocketChannel[] next = new SocketChannel[threads];
-    SocketChannel[] previous = new SocketChannel[threads];
+  private double messages() throws IOException, InterruptedException {
+    List<SocketChannel> out = new ArrayList<>();
+    List<SocketChannel> in = new ArrayList<>();
     try (ServerSocketChannel listener = ServerSocketChannel.open();
         Arena arena = Arena.ofShared()) {
-      listener.bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0));
+      listener.bind(new InetSocketAddress(Loopback.host(), 0));
       for (int i = 0; i < threads; i++) {
-        next[i] = SocketChannel.open(listener.getLocalAddress());
-        previous[(i + 1) % threads] = listener.accept();
-        for (SocketChannel end : List.of(next[i], previous[(i + 1) % threads])) {
-          end.setOption(StandardSocketOptions.TCP_NODELAY, true);
-          end.configureBlocking(false);
-        }
+        out.add(ready(SocketChannel.open(listener.getLocalAddress())));
+        in.add(ready(listener.accept()));
       }
-      measure(
-          "sockets",
-          shown,
+      return median(
           thread -> {
-            ByteBuffer out = arena.allocate(bytes, 4096).asByteBuffer();
-            ByteBuffer in = arena.allocate(bytes, 4096).asByteBuffer();
-            return _ -> {
-              out.clear();
-              in.clear();
-              while ((out.hasRemaining() || in.hasRemaining()) && !over) {
-                write(next[thread], out);
-                if (in.hasRemaining() && previous[thread].read(in) < 0) {
-                  return;
-                }
-              }
-            };
+            ByteBuffer sent = arena.allocate(bytes, 4096).asByteBuffer();
+            ByteBuffer received = arena.allocate(bytes, 4096).asByteBuffer();
+            return _ -> exchange(out.get((thread + 1) % threads), sent, in.get(thread), received);
           });
     } finally {
-      for (int i = 0; i < threads; i++) {
-        next[i].close();
-        previous[i].close();
+      for (SocketChannel end : out) {
+        end.close();
+      }
+      for (SocketChannel end : in) {
+        end.close();
       }
     }
   }
 
-  private static void write(SocketChannel to, ByteBuffer out) throws Exception {
-    if (out.hasRemaining()) {
-      int end = out.limit();
-      out.limit(Math.min(end, out.position() + (256 << 10)));
-      to.write(out);
-      out.limit(end);
+  private static SocketChannel ready(SocketChannel end) throws IOException {
+    end.setOption(StandardSocketOptions.TCP_NODELAY, true);
+    end.configureBlocking(false);
+    return end;
+  }
+
+  private void exchange(SocketChannel to, ByteBuffer sent, SocketChannel from, ByteBuffer received)
+      throws IOException {
+    sent.clear();
+    received.clear();
+    while ((sent.hasRemaining() || received.hasRemaining()) && !over) {
+      if (sent.hasRemaining()) {
+        sent.limit(Math.min(bytes, sent.position() + CHUNK));
+        to.write(sent);
+        sent.limit(bytes);
+      }
+      if (received.hasRemaining() && from.read(received) < 0) {
+        return;
+      }
     }
   }
 
-  private void measure(String kind, boolean shown, Rounds rounds) throws Exception {
-    over = false;
-    arrived.set(0);
+  private interface Rounds {
+    Round of(int thread);
+  }
+
+  /** Returns the median of the times of the first thread's rounds, in seconds. */
+  private double median(Rounds rounds) throws InterruptedException {
     AtomicInteger ready = new AtomicInteger();
-    List<FutureTask<long[]>> tasks = new ArrayList<>();
+    List<Callable<long[]>> tasks = new ArrayList<>();
     for (int i = 0; i < threads; i++) {
       int thread = i;
-      tasks.add(
-          new FutureTask<>(
-              () -> {
-                Round round = rounds.of(thread);
-                long[] nanos = new long[MOST];
-                ready.incrementAndGet();
-                while (ready.get() < threads) {
-                  Thread.onSpinWait();
-                }
-                long start = System.nanoTime();
-                long before = start;
-                int count = 0;
-                while (!over && count < MOST && (thread > 0 || before - start < SLICE_NANOS)) {
-                  round.run(count);
-                  long now = System.nanoTime();
-                  nanos[count++] = now - before;
-                  before = now;
-                }
-                if (thread == 0) {
-                  over = true;
-                }
-                return Arrays.copyOf(nanos, count);
-              }));
-      Thread.ofPlatform().daemon().start(tasks.getLast());
+      tasks.add(() -> times(thread, rounds.of(thread), ready));
     }
-    long[] first = tasks.getFirst().get();
-    for (FutureTask<long[]> task : tasks) {
-      task.get();
+    try (ExecutorService all = Executors.newFixedThreadPool(threads)) {
+      List<Future<long[]>> results = all.invokeAll(tasks);
+      for (Future<long[]> result : results) {
+        result.get();
+      }
+      long[] times = results.getFirst().get();
+      Arrays.sort(times);
+      return times[times.length / 2] / 1e9;
+    } catch (ExecutionException e) {
+      throw new IllegalStateException("a probe failed", e);
     }
-    Arrays.sort(first);
-    if (shown) {
-      System.out.printf(
-          "{\"cores\":\"%s\",\"threads\":%d,\"bytes\":%d,\"time_us_p50\":%.3f,\"rounds\":%d}%n",
-          kind, threads, bytes, first[first.length / 2] / 1e3, first.length);
+  }
+
+  private long[] times(int thread, Round round, AtomicInteger ready) throws IOException {
+    long[] nanos = new long[MOST_ROUNDS];
+    ready.incrementAndGet();
+    while (ready.get() < threads) {
+      Thread.onSpinWait();
     }
+    long start = Time.SYSTEM.nanoTime();
+    long before = start;
+    int count = 0;
+    while (!over && count < MOST_ROUNDS && (thread > 0 || before - start < SLICE_NANOS)) {
+      round.run(count);
+      long now = Time.SYSTEM.nanoTime();
+      nanos[count++] = now - before;
+      before = now;
+    }
+    if (thread == 0) {
+      over = true;
+    }
+    return Arrays.copyOf(nanos, count);
   }
 }

@@ -27,7 +27,8 @@ public final class CostModel {
         continue;
       }
       LinkCost link = step.link() == Link.MEMORY ? network.memory() : network.socket();
-      double ofByte = network.crowding() * link.ofByte(request.type(), request.bytes());
+      int ranks = Math.min(network.hostRanks(), network.hostCores());
+      double ofByte = network.crowding() * link.ofByte(request.type(), request.bytes(), ranks);
       cost.add(Resource.REDUCTION, step.rounds() * step.reduced() * ofByte);
       if (step.link() == Link.MEMORY) {
         inMemory(cost, step, network, ofByte);
@@ -95,12 +96,12 @@ public final class CostModel {
    * Returns by what the parameters of a {@link LinkCost} are multiplied in the time of an operation
    * on one host, in their order.
    */
-  static double[] factors(PlanRequest request, OperationPlan plan) {
+  static double[] factors(PlanRequest request, OperationPlan plan, Shares shares) {
     double[] factors = new double[LinkCost.PARAMETERS];
     for (int i = 0; i < factors.length; i++) {
       double[] unit = new double[LinkCost.PARAMETERS];
       unit[i] = 1;
-      LinkCost link = LinkCost.of(unit);
+      LinkCost link = LinkCost.of(unit, shares);
       Network network = Network.ofHosts(request.ranks(), request.coresPerHost(), link, link);
       factors[i] = cost(request, plan, network).seconds();
     }

@@ -13,6 +13,9 @@ public final class Fit {
   /** How much more two neighbors of a curve may differ than what they say of times. */
   private static final double SMOOTH = 0.02;
 
+  /** Bytes per second, for sizes that no sample has. */
+  private static final double UNSEEN = 1e9;
+
   private Fit() {}
 
   /**
@@ -29,16 +32,17 @@ public final class Fit {
    * Where samples leave a curve open, it is as even as it can be.
    *
    * @param samples the measured operations, which all use one kind of link
+   * @param shares how ranks slow each other down
    * @throws IllegalArgumentException if there are no samples
    */
-  public static LinkCost fit(List<Sample> samples) {
+  public static LinkCost fit(List<Sample> samples, Shares shares) {
     if (samples.isEmpty()) {
       throw new IllegalArgumentException("no samples to fit costs to");
     }
     List<double[]> rows = new ArrayList<>();
     double[] most = new double[LinkCost.PARAMETERS];
     for (Sample sample : samples) {
-      double[] row = CostModel.factors(sample.request(), sample.plan());
+      double[] row = CostModel.factors(sample.request(), sample.plan(), shares);
       for (int i = 0; i < row.length; i++) {
         row[i] /= sample.seconds();
         most[i] = Math.max(most[i], row[i]);
@@ -51,12 +55,13 @@ public final class Fit {
     for (int curve = 2; curve < LinkCost.PARAMETERS; curve += Curve.SIZES) {
       for (int i = curve; i < curve + Curve.SIZES - 1; i++) {
         double[] even = new double[LinkCost.PARAMETERS];
-        even[i] = SMOOTH * Math.max(most[i], most[i + 1]);
+        double weight = Math.max(most[i], most[i + 1]);
+        even[i] = SMOOTH * (weight == 0 ? UNSEEN : weight);
         even[i + 1] = -even[i];
         add(squares, goals, even, 0);
       }
     }
-    return LinkCost.of(solve(squares, goals));
+    return LinkCost.of(solve(squares, goals), shares);
   }
 
   /** Adds an equation to the normal equations. */

@@ -12,23 +12,31 @@ import dev.tutti.OpType;
  * @param reduce the seconds for each byte that a rank moves or combines in a reduction
  * @param spread the seconds for each byte of an operation whose tensors are written each time
  * @param gather the seconds for each byte of an operation that leaves its inputs as they are
+ * @param shares how much longer a byte takes if several ranks move bytes
  */
-public record LinkCost(double round, double each, Curve reduce, Curve spread, Curve gather) {
-  /** The number of parameters. */
+public record LinkCost(
+    double round, double each, Curve reduce, Curve spread, Curve gather, Shares shares) {
+  /** The number of parameters but shares. */
   static final int PARAMETERS = 2 + 3 * Curve.SIZES;
 
-  /** Creates costs from the parameters, in their order. */
-  static LinkCost of(double[] values) {
+  /** Creates costs from shares and the other parameters, in their order. */
+  static LinkCost of(double[] values, Shares shares) {
     return new LinkCost(
         values[0],
         values[1],
         Curve.of(values, 2),
         Curve.of(values, 2 + Curve.SIZES),
-        Curve.of(values, 2 + 2 * Curve.SIZES));
+        Curve.of(values, 2 + 2 * Curve.SIZES),
+        shares);
   }
 
-  /** Returns the seconds for each byte of an operation on tensors of a size. */
-  double ofByte(OpType type, double bytes) {
+  /**
+   * Returns the seconds for each byte of an operation.
+   *
+   * @param bytes the size of its tensors
+   * @param ranks how many ranks of a host, each with a core, take part
+   */
+  double ofByte(OpType type, double bytes, int ranks) {
     Curve curve =
         switch (type) {
           case ALL_REDUCE, REDUCE, REDUCE_SCATTER, REDUCE_SCATTER_INTO -> reduce;
@@ -36,6 +44,6 @@ public record LinkCost(double round, double each, Curve reduce, Curve spread, Cu
               gather;
           default -> spread;
         };
-    return curve.at(bytes);
+    return curve.at(bytes) * shares.of(ranks);
   }
 }

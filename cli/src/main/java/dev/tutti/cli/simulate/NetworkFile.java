@@ -21,7 +21,7 @@ public final class NetworkFile {
   private static final double MICRO = 1e-6;
   private static final double GIGA = 1e9;
   private static final List<String> LINK =
-      List.of("round.us", "each.us", "reduce.GBps", "spread.GBps", "gather.GBps");
+      List.of("round.us", "each.us", "reduce.GBps", "spread.GBps", "gather.GBps", "shares");
   private static final List<String> OTHERS =
       List.of(
           "host.ranks",
@@ -134,6 +134,10 @@ public final class NetworkFile {
     line(text, name + "." + LINK.get(2), rates(cost.reduce()));
     line(text, name + "." + LINK.get(3), rates(cost.spread()));
     line(text, name + "." + LINK.get(4), rates(cost.gather()));
+    line(
+        text,
+        name + "." + LINK.get(5),
+        cost.shares().longer().stream().map(String::valueOf).collect(Collectors.joining(",")));
   }
 
   private static void lines(StringBuilder text, List<String> keys, double... values) {
@@ -173,7 +177,14 @@ public final class NetworkFile {
         number(name + "." + LINK.get(1)) * MICRO,
         curve(name + "." + LINK.get(2)),
         curve(name + "." + LINK.get(3)),
-        curve(name + "." + LINK.get(4)));
+        curve(name + "." + LINK.get(4)),
+        shares(name + "." + LINK.get(5)));
+  }
+
+  private Shares shares(String key) {
+    List<Double> longer =
+        Arrays.stream(text(key).split(",", -1)).map(each -> number(key, each)).toList();
+    return new Shares(longer);
   }
 
   /** Parses one rate for all sizes, or one for each size. */
@@ -230,10 +241,14 @@ public final class NetworkFile {
   }
 
   private double number(String key) {
-    double value = parse(key, text(key));
+    return number(key, text(key));
+  }
+
+  private double number(String key, String text) {
+    double value = parse(key, text);
     if (!(value >= 0 && value <= MOST)) {
       throw new IllegalArgumentException(
-          file + ": " + key + " must be from 0 to " + MOST + ", not " + text(key));
+          file + ": " + key + " must be from 0 to " + MOST + ", not " + text);
     }
     return value;
   }

@@ -53,6 +53,7 @@ class CalibrateCommandTest {
     assertThat(code).as(terminal.err()).isZero();
     Network network = NetworkFile.read(file);
     assertThat(network.hostCores()).isEqualTo(Runtime.getRuntime().availableProcessors());
+    assertThat(network.memory().shares().longer()).allMatch(factor -> factor >= 1);
     for (LinkCost link : List.of(network.memory(), network.socket())) {
       assertThat(link.round() + link.each() + link.spread().seconds().getFirst()).isPositive();
     }

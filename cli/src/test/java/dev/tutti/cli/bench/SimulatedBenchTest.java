@@ -36,11 +36,13 @@ class SimulatedBenchTest {
             memory.reduce.GBps=10
             memory.spread.GBps=10
             memory.gather.GBps=10
+            memory.shares=1,1.5
             socket.round.us=10
             socket.each.us=2
             socket.reduce.GBps=2
             socket.spread.GBps=2
             socket.gather.GBps=2
+            socket.shares=1
             nic.latency.us=5
             nic.GBps=1
             spine.latency.us=3

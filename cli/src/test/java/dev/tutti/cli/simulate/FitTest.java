@@ -16,6 +16,7 @@ import java.util.Map;
 import org.junit.jupiter.api.Test;
 
 class FitTest {
+  private static final Shares SHARES = new Shares(List.of(1.0, 1.1, 1.4, 2.0));
   private static final List<OpType> TYPES =
       List.of(OpType.ALL_REDUCE, OpType.BROADCAST, OpType.ALL_GATHER_INTO);
 
@@ -60,7 +61,7 @@ class FitTest {
 
   @Test
   void moreRanksTakeWhatTheCostsOfFewSay() {
-    LinkCost found = Fit.fit(samples(Networks.MEMORY, 0));
+    LinkCost found = Fit.fit(samples(Networks.MEMORY, 0), Shares.NONE);
     assertTimes(found, Networks.MEMORY, 4, 0.01);
     assertTimes(found, Networks.MEMORY, 16, 0.05);
   }
@@ -71,18 +72,28 @@ class FitTest {
         new Curve(
             List.of(
                 0.1e-9, 0.1e-9, 0.1e-9, 0.1e-9, 0.1e-9, 0.15e-9, 0.2e-9, 0.4e-9, 0.4e-9, 0.4e-9));
-    LinkCost truth = new LinkCost(1e-6, 0.2e-6, caches, caches, caches);
-    assertTimes(Fit.fit(samples(truth, 0)), truth, 4, 0.02);
+    LinkCost truth = new LinkCost(1e-6, 0.2e-6, caches, caches, caches, SHARES);
+    LinkCost found = Fit.fit(samples(truth, 0), SHARES);
+    assertTimes(found, truth, 4, 0.02);
+    assertTimes(found, truth, 8, 0.05);
   }
 
   @Test
   void timesThatVaryByTenPercentAreFittedThatWell() {
-    assertTimes(Fit.fit(samples(Networks.MEMORY, 0.1)), Networks.MEMORY, 4, 0.1);
+    assertTimes(Fit.fit(samples(Networks.MEMORY, 0.1), Shares.NONE), Networks.MEMORY, 4, 0.1);
+  }
+
+  @Test
+  void sizesWithoutSamplesCostWhatTheirNeighborsDo() {
+    List<Sample> small = samples(Networks.MEMORY, 0);
+    small.removeIf(sample -> sample.request().bytes() > 65_536);
+    Curve spread = Fit.fit(small, Shares.NONE).spread();
+    assertThat(spread.at(1 << 28) / spread.at(65_536)).isCloseTo(1, within(0.01));
   }
 
   @Test
   void noCostIsNegative() {
-    LinkCost found = Fit.fit(samples(Networks.link(1e-6, 0, 0, 0.1e-9, 0.05e-9), 0.1));
+    LinkCost found = Fit.fit(samples(Networks.link(1e-6, 0, 0, 0.1e-9, 0.05e-9), 0.1), Shares.NONE);
     assertThat(List.of(found.round(), found.each())).allMatch(value -> value >= 0);
     for (Curve curve : List.of(found.reduce(), found.spread(), found.gather())) {
       assertThat(curve.seconds()).allMatch(value -> value >= 0);
@@ -91,6 +102,7 @@ class FitTest {
 
   @Test
   void withoutSamplesThereIsNothingToFit() {
-    assertThatThrownBy(() -> Fit.fit(List.of())).hasMessage("no samples to fit costs to");
+    assertThatThrownBy(() -> Fit.fit(List.of(), Shares.NONE))
+        .hasMessage("no samples to fit costs to");
   }
 }

@@ -18,7 +18,8 @@ final class Networks {
 
   /** Returns costs whose bytes cost the same in tensors of all sizes. */
   static LinkCost link(double round, double each, double reduce, double spread, double gather) {
-    return new LinkCost(round, each, Curve.flat(reduce), Curve.flat(spread), Curve.flat(gather));
+    return new LinkCost(
+        round, each, Curve.flat(reduce), Curve.flat(spread), Curve.flat(gather), Shares.NONE);
   }
 
   /**
