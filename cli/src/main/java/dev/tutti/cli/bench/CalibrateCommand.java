@@ -198,7 +198,20 @@ public final class CalibrateCommand implements Callable<Integer> {
     List<Measured> measured = new ArrayList<>();
     int code =
         new BenchLaunch(terminal, rendezvousFactory, changed, spec)
-            .run(options, count, row -> measured.add(measured(medium, row, provider, settings)));
+            .run(
+                options,
+                count,
+                row -> {
+                  terminal
+                      .err()
+                      .printf(
+                          Locale.ROOT,
+                          "# %s of %d bytes: %s us%n",
+                          row.op(),
+                          row.bytes(),
+                          BenchTable.digits(row.p50()));
+                  measured.add(measured(medium, row, provider, settings));
+                });
     if (code != 0) {
       throw new LaunchException(code, "the measurement with " + count + " ranks failed");
     }

@@ -33,7 +33,6 @@ final class SharedCores {
 
   private final int threads;
   private final int bytes;
-  private final AtomicInteger arrived = new AtomicInteger();
   private volatile boolean over;
 
   private SharedCores(int threads, int bytes) {
@@ -91,12 +90,11 @@ final class SharedCores {
   private double copies() throws InterruptedException {
     try (Arena arena = Arena.ofShared()) {
       List<List<MemorySegment>> both = List.of(allocate(arena), allocate(arena));
-      return median(
+      return quartile(
           thread ->
               number -> {
                 MemorySegment from = both.get(number & 1).get((thread + 1) % threads);
                 both.get(1 - (number & 1)).get(thread).copyFrom(from);
-                meet(number);
               });
     }
   }
@@ -109,14 +107,6 @@ final class SharedCores {
     return all;
   }
 
-  /** Waits until all threads have come. */
-  private void meet(int round) {
-    arrived.incrementAndGet();
-    while (arrived.get() < (round + 1) * threads && !over) {
-      Thread.onSpinWait();
-    }
-  }
-
   private double messages() throws IOException, InterruptedException {
     List<SocketChannel> out = new ArrayList<>();
     List<SocketChannel> in = new ArrayList<>();
@@ -127,7 +117,7 @@ final class SharedCores {
         out.add(ready(SocketChannel.open(listener.getLocalAddress())));
         in.add(ready(listener.accept()));
       }
-      return median(
+      return quartile(
           thread -> {
             ByteBuffer sent = arena.allocate(bytes, 4096).asByteBuffer();
             ByteBuffer received = arena.allocate(bytes, 4096).asByteBuffer();
@@ -169,8 +159,8 @@ final class SharedCores {
     Round of(int thread);
   }
 
-  /** Returns the median of the times of the first thread's rounds, in seconds. */
-  private double median(Rounds rounds) throws InterruptedException {
+  /** Returns the lower quartile of the times of the first thread's rounds, in seconds. */
+  private double quartile(Rounds rounds) throws InterruptedException {
     AtomicInteger ready = new AtomicInteger();
     List<Callable<long[]>> tasks = new ArrayList<>();
     for (int i = 0; i < threads; i++) {
@@ -184,7 +174,7 @@ final class SharedCores {
       }
       long[] times = results.getFirst().get();
       Arrays.sort(times);
-      return times[times.length / 2] / 1e9;
+      return times[times.length / 4] / 1e9;
     } catch (ExecutionException e) {
       throw new IllegalStateException("a probe failed", e);
     }

@@ -75,7 +75,8 @@ final class SimulateOptions {
 
   @Option(
       names = "--store",
-      description = "Simulate what one server of a store does while ranks join, fail and call.")
+      description =
+          "Simulate what one server of a store does while ranks join, fail, wait and call.")
   boolean store;
 
   /** Returns the file of the network. */

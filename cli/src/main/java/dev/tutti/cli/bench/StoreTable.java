@@ -25,6 +25,7 @@ record StoreTable(boolean json, PrintStream out) {
     for (SimulatedJob job : jobs) {
       row(job, StoreLoad.joining(job.ranks(), job.network()));
       row(job, StoreLoad.failure(job.ranks(), job.network()));
+      row(job, StoreLoad.wake(job.ranks(), job.network()));
       row(job, StoreLoad.call(job.ranks(), job.network()));
     }
   }

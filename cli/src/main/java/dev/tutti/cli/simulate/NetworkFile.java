@@ -35,7 +35,14 @@ public final class NetworkFile {
       List.of(
           "device.start.us", "device.trip.us", "device.GBps", "device.gap.us", "device.call.us");
   private static final List<String> STORE =
-      List.of("store.call.us", "store.key.us", "store.waiter.us", "store.join.us", "store.fail.us");
+      List.of(
+          "store.call.us",
+          "store.growth",
+          "store.key.us",
+          "store.wake.us",
+          "store.waiter.us",
+          "store.join.us",
+          "store.disconnect.us");
 
   /** Among what is allowed, the longest time of any number of bytes is finite. */
   private static final double MOST = 1e12;
@@ -121,10 +128,12 @@ public final class NetworkFile {
         text,
         STORE,
         store.call() / MICRO,
+        store.growth(),
         store.key() / MICRO,
+        store.wake() / MICRO,
         store.waiter() / MICRO,
         store.join() / MICRO,
-        store.fail() / MICRO);
+        store.disconnect() / MICRO);
     return text.toString();
   }
 
@@ -212,10 +221,12 @@ public final class NetworkFile {
   private StoreCost store() {
     return new StoreCost(
         number(STORE.get(0)) * MICRO,
-        number(STORE.get(1)) * MICRO,
+        number(STORE.get(1)),
         number(STORE.get(2)) * MICRO,
         number(STORE.get(3)) * MICRO,
-        number(STORE.get(4)) * MICRO);
+        number(STORE.get(4)) * MICRO,
+        number(STORE.get(5)) * MICRO,
+        number(STORE.get(6)) * MICRO);
   }
 
   private double inverse(String key) {

@@ -18,6 +18,9 @@ public record StoreLoad(
   private static final int ADDRESS_BYTES = 169;
   private static final int ENTRY_BYTES = 34;
 
+  /** In groups of up to this number of ranks, all connect. */
+  private static final int ALL_CONNECT = 8;
+
   /** Returns what joining a group of *gloo* over sockets takes, by the calls of real ranks. */
   public static StoreLoad joining(long ranks, Network network) {
     boolean large = ranks >= LARGE;
@@ -25,19 +28,33 @@ public record StoreLoad(
     double keys = ranks * (large ? 5.0 * ranks + 10 : 3.0 * ranks + 9);
     double bytes = (double) ranks * ranks * (ADDRESS_BYTES + (large ? 0 : Long.BYTES * ranks));
     StoreCost store = network.store();
-    double seconds = calls * store.call() + keys * store.key() + network.crowding() * store.join();
+    double server = calls * store.call(ranks) + keys * store.key();
+    double seconds = Math.max(server, network.crowding() * store.join());
     return new StoreLoad("join", calls, keys, bytes, ranks, seconds);
   }
 
   /** Returns what ranks take until all have ended after one of them failed. */
   public static StoreLoad failure(long ranks, Network network) {
     StoreCost store = network.store();
-    double seconds = ranks * store.waiter() + network.crowding() * store.fail();
+    double ending = network.crowding() * connections(ranks) * store.disconnect();
+    double seconds = store.wake(ranks) + ending;
     return new StoreLoad("failure", ranks + 1, ranks + 1, ENTRY_BYTES * ranks, ranks, seconds);
   }
 
-  /** Returns what one call of each rank takes if all call at the same time. */
+  /** Returns to how many others a rank of *gloo* is connected from the beginning. */
+  private static long connections(long ranks) {
+    return ranks <= ALL_CONNECT
+        ? ranks - 1
+        : 2 * (Long.SIZE - Long.numberOfLeadingZeros(ranks - 1)) - 1;
+  }
+
+  /** Returns what it takes to wake ranks that wait for a key. */
+  public static StoreLoad wake(long ranks, Network network) {
+    return new StoreLoad("wake", ranks + 1, ranks + 1, 0, ranks, network.store().wake(ranks));
+  }
+
+  /** Returns what one call of each rank takes if all call all the time. */
   public static StoreLoad call(long ranks, Network network) {
-    return new StoreLoad("call", ranks, ranks, 0, 0, ranks * network.store().call());
+    return new StoreLoad("call", ranks, ranks, 0, 0, ranks * network.store().call(ranks));
   }
 }

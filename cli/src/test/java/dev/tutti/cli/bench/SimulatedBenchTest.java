@@ -53,10 +53,12 @@ class SimulatedBenchTest {
             device.gap.us=3
             device.call.us=8
             store.call.us=10
+            store.growth=0
             store.key.us=1
+            store.wake.us=300
             store.waiter.us=20
             store.join.us=3000
-            store.fail.us=1000
+            store.disconnect.us=100
             """);
   }
 
@@ -151,8 +153,11 @@ class SimulatedBenchTest {
     List<String> lines = terminal.out().lines().map(SimulatedBenchTest::words).toList();
     assertThat(lines.get(0)).startsWith("# store of all ranks, simulated on ");
     assertThat(lines.get(1)).isEqualTo("# what ranks hosts calls keys read waiters time");
-    // 26 calls of 10 µs, 30 keys of 1 µs, and 3 ms of a rank on a core of its own.
-    assertThat(lines.get(3)).isEqualTo("join 2 1 26 30 740 2 3.29");
+    // 26 calls of 10 µs and 30 keys of 1 µs, while a rank works for 3 ms.
+    assertThat(lines.get(3)).isEqualTo("join 2 1 26 30 740 2 3.00");
+    // 300 µs, 20 for each of two that wait, and 100 for the only connection.
+    assertThat(lines.get(4)).isEqualTo("failure 2 1 3 3 68 2 0.44");
+    assertThat(lines.get(5)).isEqualTo("wake 2 1 3 3 0 2 0.34");
     // A call of each rank: 100 of 10 µs.
     assertThat(lines.getLast()).isEqualTo("call 100 50 100 100 0 0 1.00");
   }

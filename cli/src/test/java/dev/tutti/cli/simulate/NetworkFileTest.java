@@ -47,7 +47,8 @@ class NetworkFileTest {
   void whatCostsNothingIsInfinitelyFast() throws IOException {
     LinkCost free = Networks.link(0, 0, 0, 0, 0);
     Network network =
-        new Network(1, 1, 1, 1, free, free, 0, 0, 0, DeviceCost.H200, new StoreCost(0, 0, 0, 0, 0));
+        new Network(
+            1, 1, 1, 1, free, free, 0, 0, 0, DeviceCost.H200, new StoreCost(0, 0, 0, 0, 0, 0, 0));
     assertThat(NetworkFile.text(network)).contains("nic.GBps=Infinity");
     assertThat(read(NetworkFile.text(network))).isEqualTo(network);
   }

@@ -11,8 +11,11 @@ final class Networks {
   /** 1 µs to start and 2 µs for a trip; 100 GB/s; 3 µs later without a graph, 8 µs of the host. */
   static final DeviceCost DEVICE = new DeviceCost(1e-6, 2e-6, 0.01e-9, 3e-6, 8e-6);
 
-  /** 10 µs for a call, 1 for a key, 20 for who waits; 3 ms of a core to join and 1 to end. */
-  static final StoreCost STORE = new StoreCost(10e-6, 1e-6, 20e-6, 3e-3, 1e-3);
+  /**
+   * 10 µs for a call, a tenth more for each doubling of clients, 1 for a key, 300 for who waits and
+   * 20 for each; 3 ms of a core to join and 0.1 to disconnect.
+   */
+  static final StoreCost STORE = new StoreCost(10e-6, 0.1, 1e-6, 300e-6, 20e-6, 3e-3, 0.1e-3);
 
   private Networks() {}
 

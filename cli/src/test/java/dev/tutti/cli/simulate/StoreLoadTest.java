@@ -109,14 +109,31 @@ class StoreLoadTest {
     return rank;
   }
 
+  private static void assertMillis(StoreLoad load, double millis) {
+    assertThat(load.seconds() * 1e3).isCloseTo(millis, within(1e-6));
+  }
+
   @Test
-  void timesAreSumsOfCosts() {
-    // 20 ranks on 10 cores: 260 calls of 10 µs, 1,380 keys of 1 µs, twice 3 ms.
-    assertThat(StoreLoad.joining(20, Networks.of(20, 10)).seconds())
-        .isCloseTo(9.98e-3, within(1e-9));
-    // 100 that wait, 20 µs each, and 1 ms of a core of its own.
-    assertThat(StoreLoad.failure(100, Networks.of(8, 8)).seconds()).isCloseTo(3e-3, within(1e-9));
-    assertThat(StoreLoad.call(1000, Networks.of(8, 8)).seconds()).isCloseTo(10e-3, within(1e-9));
+  void joiningTakesAsLongAsWhoeverIsBusier() {
+    // 20 ranks on 10 cores: twice 3 ms.
+    assertMillis(StoreLoad.joining(20, Networks.of(20, 10)), 6);
+    // 1024 ranks on cores of their own: 16 calls of 16 µs and 5,130 keys of 1 µs for each.
+    assertMillis(StoreLoad.joining(1024, Networks.of(8, 8)), 1024 * (16 * 0.016 + 5.13));
+  }
+
+  @Test
+  void theLastOfManyThatWaitWaitsForAll() {
+    assertMillis(StoreLoad.wake(1, Networks.of(1, 8)), 0.32);
+    assertMillis(StoreLoad.wake(64, Networks.of(8, 8)), 0.3 + 64 * 0.024);
+    // 11 connections, of 0.1 ms each, end on two ranks of each core.
+    assertMillis(StoreLoad.failure(64, Networks.of(16, 8)), 0.3 + 64 * 0.024 + 2 * 1.1);
+    assertMillis(StoreLoad.failure(8, Networks.of(8, 8)), 0.3 + 8 * 0.02 + 0.7);
+  }
+
+  @Test
+  void callsOfManyClientsTakeLonger() {
+    assertMillis(StoreLoad.call(16, Networks.of(8, 8)), 0.16);
+    assertMillis(StoreLoad.call(1024, Networks.of(8, 8)), 1024 * 0.016);
   }
 
   @Test
