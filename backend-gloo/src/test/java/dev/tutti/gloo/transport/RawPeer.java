@@ -29,15 +29,13 @@ final class RawPeer implements AutoCloseable {
   private RawSocket socket;
 
   RawPeer(boolean tutti) throws IOException {
-    this(tutti, "127.0.0.1");
+    this(tutti, SelectorProvider.provider(), InetAddress.ofLiteral("127.0.0.1"));
   }
 
-  /** Listens at an address; the rank with the greater one connects to the other. */
-  RawPeer(boolean tutti, String address) throws IOException {
-    this(tutti, SelectorProvider.provider(), InetAddress.ofLiteral(address));
-  }
-
-  /** Listens, by channels of some kind, at an address. */
+  /**
+   * Listens, by channels of some kind, at an address; the rank with the greater one connects to the
+   * other.
+   */
   RawPeer(boolean tutti, SelectorProvider channels, InetAddress address) throws IOException {
     this.tutti = tutti;
     this.channels = channels;

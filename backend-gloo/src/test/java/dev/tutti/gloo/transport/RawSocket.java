@@ -18,10 +18,6 @@ final class RawSocket implements AutoCloseable {
     channel.setOption(StandardSocketOptions.TCP_NODELAY, true);
   }
 
-  static RawSocket connect(InetSocketAddress address) throws IOException {
-    return connect(SelectorProvider.provider(), address);
-  }
-
   /** Connects by a channel of some kind. */
   static RawSocket connect(SelectorProvider channels, InetSocketAddress address)
       throws IOException {
