@@ -802,8 +802,8 @@ public interface ProcessGroup extends AutoCloseable {
    * and those that join come last. If this group has not failed, its operations end first.
    *
    * <p>Afterwards this group and those created from it are closed. If the call throws, this group
-   * is as it was, except for {@link ExpelledException}. If this process cannot create its backend
-   * for the next generation, the others continue without it, and this group is closed.
+   * is as it was, except for {@link ExpelledException}. If the backend of this process throws an
+   * exception outside of Tutti, the others continue without it, and this group is closed.
    *
    * @param options how many members go on, and how long to wait
    * @return the group of all ranks in its next generation

@@ -44,6 +44,8 @@ final class ChangeDriver {
   private long unchecked;
 
   private boolean isUnanswered;
+  private boolean looksForLeavers;
+  private int looks;
 
   /**
    * Prepares a change.
@@ -58,6 +60,12 @@ final class ChangeDriver {
     this.state = state;
     this.self = self;
     this.unchecked = state.membership().read() + 1;
+  }
+
+  /** Looks at once, not only after the time of an answer, whether members have left. */
+  ChangeDriver lookingForLeavers(boolean atOnce) {
+    looksForLeavers = atOnce;
+    return this;
   }
 
   /**
@@ -148,7 +156,7 @@ final class ChangeDriver {
       wanted.members().forEach(each -> keys.add(key(wanted.change(), each)));
       wanted.names().forEach(each -> keys.add(key(wanted.change(), each)));
       long left = wanted.limitNanos() - now;
-      if (left <= 0 || await(keys, Math.min(left, LOOK_NANOS))) {
+      if (left <= 0 || await(keys, Math.min(left, LOOK_NANOS)) || hasOneLeft(wanted)) {
         collect = null;
         step(collected(wanted.change()));
       }
@@ -158,6 +166,14 @@ final class ChangeDriver {
     if (todo.isEmpty() && limit <= time.nanoTime()) {
       step(new ChangeInput.Tick());
     }
+  }
+
+  /** Returns whether a member that is waited for has left; looks at one at a time. */
+  private boolean hasOneLeft(Collect wanted) {
+    List<Integer> members = wanted.members();
+    return looksForLeavers
+        && !members.isEmpty()
+        && store.check(List.of("left/" + members.get(looks++ % members.size())));
   }
 
   private boolean await(List<String> keys, long nanos) {

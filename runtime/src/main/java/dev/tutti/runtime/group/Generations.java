@@ -24,7 +24,6 @@ import java.time.Duration;
 import java.util.Collection;
 import java.util.List;
 import java.util.Optional;
-import java.util.Set;
 import java.util.SortedSet;
 import java.util.TreeSet;
 import java.util.function.Consumer;
@@ -143,34 +142,35 @@ final class Generations {
       @Nullable Group old, Rules rules, Ready ready, Duration timeout, Duration ofOperations) {
     long giveUp = job.time.deadline(timeout.multipliedBy(2));
     Ready says = ready;
+    boolean isAgain = false;
     boolean isNext = old == null;
     while (true) {
       if (!isNext) {
-        change(rules, says, timeout);
+        change(rules, says, timeout, isAgain);
       }
       isNext = false;
       GroupSetUp setUp = prepare(timeout);
       try {
         return begin(setUp.run(ofOperations));
       } catch (RuntimeException e) {
-        int failed = setUp.failedRank();
-        int number = failed < 0 ? -1 : members.numbers().get(failed);
-        if (number == job.rank) {
+        if (setUp.hasFailedHere()) {
           hasLeft = true;
           throw new BackendException(
-              "this process cannot continue as rank %d of group %s, and the others continue without it: %s"
-                  .formatted(failed, members.group(), OperationState.textOf(e)),
+              ("this process cannot continue as rank %d of group %s, and the others continue"
+                      + " without it: %s")
+                  .formatted(
+                      members.numbers().indexOf(job.rank),
+                      members.group(),
+                      OperationState.textOf(e)),
               e);
         }
         if (giveUp - job.time.nanoTime() <= 0) {
           throw e;
         }
-        Level level = number < 0 ? Level.DEBUG : Level.WARNING;
-        LOG.log(level, "group " + members.group() + " is set up again: " + e.getMessage());
+        isAgain = true;
+        LOG.log(Level.INFO, "group " + members.group() + " is set up again: " + e.getMessage());
         says =
-            new Ready(
-                number < 0 ? new TreeSet<>() : new TreeSet<>(Set.of(number)),
-                numbersOf(old, old == null ? List.of() : old.unreached()));
+            new Ready(new TreeSet<>(), numbersOf(old, old == null ? List.of() : old.unreached()));
       }
     }
   }
@@ -183,7 +183,12 @@ final class Generations {
     return numbers;
   }
 
-  private void change(Rules rules, Ready ready, Duration timeout) {
+  /**
+   * Changes the members.
+   *
+   * @param isAgain whether a set-up has failed, after which a member may have left
+   */
+  private void change(Rules rules, Ready ready, Duration timeout, boolean isAgain) {
     AnswerTimes times = job.monitor.times();
     long answer = Deadlines.nanos(times.answer());
     long deadline = job.time.deadline(timeout.multipliedBy(3));
@@ -193,7 +198,8 @@ final class Generations {
     long generation = members.generation();
     ChangeState state =
         new ChangeState(members.log, job.rank, "", generation, rules, ready, answer, now);
-    switch (new ChangeDriver(store, job.time, state, String.valueOf(job.rank)).run()) {
+    ChangeDriver driver = new ChangeDriver(store, job.time, state, String.valueOf(job.rank));
+    switch (driver.lookingForLeavers(isAgain).run()) {
       case ChangeOutput.Enter _ -> members.enter();
       case ChangeOutput.Expel(String why) ->
           throw new ExpelledException(

@@ -43,6 +43,9 @@ final class GroupSetUp {
   private final SetUpFailure failure;
   private final EarlyFailures early;
 
+  /** Whether a backend threw what no backend throws because of other ranks. */
+  private boolean isThrownHere;
+
   /**
    * Prepares the set-up of a group.
    *
@@ -129,11 +132,10 @@ final class GroupSetUp {
   }
 
   /**
-   * Returns the rank on which the set-up failed for a reason of its own, after {@link #run} has
-   * thrown an exception; -1 if there is no such rank.
+   * Returns whether the set-up failed, on all ranks, because this one could not create a backend.
    */
-  int failedRank() {
-    return failure.failedRank();
+  boolean hasFailedHere() {
+    return isThrownHere && failure.failedRank() == identity.rank();
   }
 
   private void bindAll() {
@@ -180,6 +182,7 @@ final class GroupSetUp {
     } catch (TuttiException e) {
       throw e;
     } catch (Exception | Error e) {
+      isThrownHere = true;
       throw new BackendException(
           "backend '%s' could not be set up on %s: %s"
               .formatted(provider.name(), identity.describe(), e),
