@@ -18,7 +18,6 @@ import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.UserPrincipal;
-import java.time.LocalDateTime;
 import java.time.ZoneId;
 import java.time.format.DateTimeFormatter;
 import java.util.ArrayList;
@@ -59,17 +58,14 @@ final class LocalJobs {
   private static final Set<String> WITH_VALUE =
       Set.of("-cp", "-classpath", "--class-path", "-p", "--module-path", "--add-modules");
 
-  private static final DateTimeFormatter TIME = DateTimeFormatter.ofPattern("uuuu-MM-dd HH:mm:ss");
+  private static final DateTimeFormatter TIME =
+      DateTimeFormatter.ofPattern("uuuu-MM-dd HH:mm:ss").withZone(ZoneId.systemDefault());
 
   private LocalJobs() {}
 
   /**
-   * A job that has ranks on this host.
-   *
-   * @param settings how to reach its store: the settings of one of its ranks for the store's
-   *     address, token and TLS
-   * @param ranks the ranks that are on this host
-   * @param description the program of one of them, its user, the number of ranks and the start
+   * A job that has ranks on this host, with the settings of one of them that say how to reach its
+   * store: its address, token and TLS.
    */
   record LocalJob(Settings settings, SortedSet<Integer> ranks, String description) {
     String describe() {
@@ -77,14 +73,7 @@ final class LocalJobs {
     }
   }
 
-  /**
-   * A rank on this host.
-   *
-   * @param process its folder
-   * @param access the settings of it that say how to reach its store
-   * @param rank the rank
-   * @param size the number of ranks
-   */
+  /** A rank on this host, with the folder of its process and how to reach its store. */
   private record LocalRank(Path process, Settings access, int rank, String size) {
     String url() {
       return StoreAddress.ofEnvironment(access);
@@ -102,12 +91,7 @@ final class LocalJobs {
     return find(PROCESSES, PROCESSES.resolve("self"));
   }
 
-  /**
-   * Finds jobs.
-   *
-   * @param processes the folder that has a folder for each process
-   * @param own the folder of this process
-   */
+  /** Finds jobs in the folder that has a folder for each process, beside an own process. */
   static SortedMap<String, LocalJob> find(Path processes, Path own) {
     SortedMap<String, LocalJob> found = new TreeMap<>();
     try (DirectoryStream<Path> all = Files.newDirectoryStream(processes, "[0-9]*")) {
@@ -212,9 +196,7 @@ final class LocalJobs {
   private static String since(Path process) {
     return ProcessHandle.of(Long.parseLong(process.getFileName().toString()))
         .flatMap(handle -> handle.info().startInstant())
-        .map(
-            start ->
-                ", since " + TIME.format(LocalDateTime.ofInstant(start, ZoneId.systemDefault())))
+        .map(start -> ", since " + TIME.format(start))
         .orElse("");
   }
 
@@ -226,9 +208,9 @@ final class LocalJobs {
       }
       String all = Files.readString(process.resolve("environ"), ISO_8859_1);
       for (String each : all.split("\0", -1)) {
-        int equals = each.indexOf('=');
-        if (equals > 0) {
-          variables.put(each.substring(0, equals), each.substring(equals + 1));
+        String[] parts = each.split("=", 2);
+        if (parts.length == 2) {
+          variables.put(parts[0], parts[1]);
         }
       }
     } catch (IOException e) {

@@ -1,5 +1,7 @@
 package dev.tutti.cli.status;
 
+import static java.util.stream.Collectors.joining;
+
 import dev.tutti.RendezvousException;
 import dev.tutti.Settings;
 import dev.tutti.Store;
@@ -157,9 +159,10 @@ public final class StatusCommand implements Callable<Integer> {
   }
 
   private StatusQuery query(Store store, Place place, boolean once) {
-    return StatusQuery.of(
-            prefix == null ? store : new PrefixStore(prefix, store), once, Time.SYSTEM)
-        .orElseThrow(() -> new LaunchException(1, noRank(place.url())));
+    Store keys = prefix == null ? store : new PrefixStore(prefix, store);
+    String below = prefix == null ? "" : " below " + prefix;
+    return StatusQuery.of(keys, once, Time.SYSTEM)
+        .orElseThrow(() -> new LaunchException(1, "no rank has joined at " + place.url() + below));
   }
 
   private int serve(Place place) throws InterruptedException {
@@ -214,10 +217,6 @@ public final class StatusCommand implements Callable<Integer> {
     }
   }
 
-  private String noRank(String url) {
-    return "no rank has joined at " + url + (prefix == null ? "" : " below " + prefix);
-  }
-
   private Place place() {
     SortedMap<String, LocalJob> local = localJobs.get();
     String url = at;
@@ -232,11 +231,10 @@ public final class StatusCommand implements Callable<Integer> {
       return new Place(url, ofRank, false);
     }
     if (local.size() > 1) {
-      StringBuilder text = new StringBuilder("several jobs have ranks on this host; choose one:");
-      local.forEach(
-          (store, job) ->
-              text.append("\n  --at ").append(store).append("  ").append(job.describe()));
-      throw new IllegalArgumentException(text.toString());
+      throw new IllegalArgumentException(
+          local.entrySet().stream()
+              .map(job -> "\n  --at " + job.getKey() + "  " + job.getValue().describe())
+              .collect(joining("", "several jobs have ranks on this host; choose one:", "")));
     }
     for (Map.Entry<String, LocalJob> only : local.entrySet()) {
       return new Place(only.getKey(), only.getValue().settings(), false);

@@ -119,7 +119,7 @@ final class TraceFiles {
       Object own = record.get("rank");
       int rank = own instanceof Long ? FlightRecordReader.rank(own) : rankOf(path);
       FlightRecordReader.add(record, rank, part.trace());
-      long newest = part.lastNanos();
+      long newest = part.trace().lastNanos();
       newest = newest > 0 ? newest : Files.getLastModifiedTime(path).to(TimeUnit.NANOSECONDS);
       long restarts = FlightRecordReader.number(record.get("restarts"), -1);
       found.add(new Found(part, isPickle(head), newest, restarts));

@@ -4,7 +4,6 @@ import dev.tutti.runtime.view.JobRecords;
 import dev.tutti.runtime.view.JobRecords.Taken;
 import dev.tutti.runtime.view.RankOperation;
 import java.time.Instant;
-import java.time.LocalDateTime;
 import java.time.ZoneId;
 import java.time.format.DateTimeFormatter;
 import java.util.ArrayList;
@@ -31,27 +30,13 @@ final class TraceJobs {
   private static final long SAME_NANOS = TimeUnit.MILLISECONDS.toNanos(300);
   private static final long SIMILAR_NANOS = TimeUnit.SECONDS.toNanos(1);
 
-  private static final DateTimeFormatter TIME = DateTimeFormatter.ofPattern("uuuu-MM-dd HH:mm:ss");
+  private static final DateTimeFormatter TIME =
+      DateTimeFormatter.ofPattern("uuuu-MM-dd HH:mm:ss").withZone(ZoneId.systemDefault());
 
   private TraceJobs() {}
 
-  /**
-   * The content of a file.
-   *
-   * @param file the path of the file
-   * @param isRecording whether the file is a recording of the JDK rather than a flight record
-   * @param trace what the file contains
-   */
+  /** The content of a file, which is a recording of the JDK or a flight record. */
   record Part(String file, boolean isRecording, JobRecords trace) {
-    /** Returns the last time in the file; 0 if it has none. */
-    long lastNanos() {
-      return trace.operations().values().stream()
-          .flatMap(List::stream)
-          .mapToLong(call -> Math.max(call.startNanos(), call.endNanos()))
-          .max()
-          .orElse(0);
-    }
-
     /** Returns all ranks of the job; empty if the file names only ranks that have entries. */
     private SortedSet<Integer> world() {
       SortedSet<Integer> ranks = new TreeSet<>(trace.groups().getOrDefault(ALL, List.of()));
@@ -105,7 +90,7 @@ final class TraceJobs {
   static void requireOne(List<Part> parts) {
     List<List<Part>> jobs = new ArrayList<>();
     parts.stream()
-        .sorted(Comparator.comparingLong(Part::lastNanos))
+        .sorted(Comparator.comparingLong(part -> part.trace.lastNanos()))
         .forEach(
             part ->
                 jobs.reversed().stream()
@@ -118,20 +103,20 @@ final class TraceJobs {
                         })
                     .add(part));
     if (jobs.size() > 1) {
-      StringBuilder text = new StringBuilder();
-      text.append("the files are of ").append(jobs.size()).append(" jobs or attempts; give those");
-      text.append(" of one:");
-      jobs.forEach(job -> text.append("\n  ").append(describe(job)));
-      throw new IllegalArgumentException(text.toString());
+      throw new IllegalArgumentException(
+          jobs.stream()
+              .map(job -> "\n  " + describe(job))
+              .collect(
+                  Collectors.joining(
+                      "",
+                      "the files are of " + jobs.size() + " jobs or attempts; give those of one:",
+                      "")));
     }
   }
 
   private static String describe(List<Part> job) {
-    Instant last = Instant.EPOCH.plusNanos(job.getLast().lastNanos());
+    Instant last = Instant.EPOCH.plusNanos(job.getLast().trace.lastNanos());
     List<String> files = job.stream().map(Part::file).sorted().toList();
-    return "until "
-        + TIME.format(LocalDateTime.ofInstant(last, ZoneId.systemDefault()))
-        + ": "
-        + String.join(", ", files);
+    return "until " + TIME.format(last) + ": " + String.join(", ", files);
   }
 }

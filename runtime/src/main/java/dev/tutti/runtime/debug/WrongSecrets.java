@@ -29,11 +29,6 @@ final class WrongSecrets {
     long pauseNanos;
   }
 
-  /**
-   * Creates an empty count.
-   *
-   * @param clock the clock
-   */
   WrongSecrets(NanoClock clock) {
     this.clock = clock;
   }

@@ -34,12 +34,6 @@ final class JobDebug {
   /**
    * Starts a server if the settings enable one; null if they do not, or if the server cannot be
    * started, which is logged.
-   *
-   * @param own the status of the rank
-   * @param all the view of all ranks
-   * @param settings the settings of the rank
-   * @param providers the providers of its backends
-   * @param time starts the threads of the server
    */
   static @Nullable AutoCloseable start(
       JobStatus own,

@@ -16,13 +16,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.zip.GZIPOutputStream;
 
-/**
- * Reports where a rank stands in all its groups. Any thread may call its methods.
- *
- * @param rank the rank among all
- * @param size the number of all ranks
- * @param records the records of its groups
- */
+/** Reports where a rank stands in all its groups. Any thread may call its methods. */
 record JobStatus(int rank, int size, FlightRecords records) {
   /** How many of its last operations a rank reports, for clients that compare ranks. */
   private static final int RECENT = 64;

@@ -94,12 +94,6 @@ final class Metrics {
     }
   }
 
-  /**
-   * Creates metrics.
-   *
-   * @param rank the rank among all
-   * @param records the records of its groups
-   */
   Metrics(int rank, FlightRecords records) {
     this.rank = rank;
     this.records = records;

@@ -49,12 +49,7 @@ final class SlowOperations {
     }
   }
 
-  /**
-   * Creates a finder.
-   *
-   * @param afterNanos how long an operation waits before it is reported; 0 disables reports
-   * @param clock the clock of the operations
-   */
+  /** Creates a finder of operations that wait for at least a time; 0 disables reports. */
   SlowOperations(long afterNanos, Listener listener, NanoClock clock) {
     this.lookAt = clock.nanoTime();
     this.afterNanos = afterNanos;

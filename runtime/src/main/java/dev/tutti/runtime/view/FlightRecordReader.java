@@ -67,11 +67,8 @@ public final class FlightRecordReader {
             .put(rank, Failed.of(fields));
       }
     } catch (IllegalArgumentException e) {
-      records
-          .notes()
-          .add(
-              "rank %d: the failure of group %s cannot be judged again: %s"
-                  .formatted(rank, group, e.getMessage()));
+      String note = "rank %d: the failure of group %s cannot be judged again: %s";
+      records.notes().add(note.formatted(rank, group, e.getMessage()));
     }
   }
 
@@ -195,11 +192,9 @@ public final class FlightRecordReader {
 
   private static List<List<Long>> sizes(@Nullable Object value) {
     List<List<Long>> all = new ArrayList<>();
-    if (value instanceof List<?> tensors) {
-      for (Object tensor : tensors) {
-        if (tensor instanceof List<?> shape) {
-          all.add(shape.stream().map(size -> number(size, 0)).toList());
-        }
+    for (Object tensor : value instanceof List<?> tensors ? tensors : List.of()) {
+      if (tensor instanceof List<?> shape) {
+        all.add(shape.stream().map(size -> number(size, 0)).toList());
       }
     }
     return all;

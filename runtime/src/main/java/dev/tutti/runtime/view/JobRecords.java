@@ -144,12 +144,15 @@ public record JobRecords(
   /** Returns when the record of a rank was taken; if that is not known, the last time in any. */
   private long end(int rank) {
     Taken own = taken.get(rank);
-    return own != null
-        ? own.nanos
-        : operations.values().stream()
-            .flatMap(List::stream)
-            .mapToLong(call -> Math.max(call.startNanos(), call.endNanos()))
-            .max()
-            .orElse(0);
+    return own == null ? lastNanos() : own.nanos;
+  }
+
+  /** Returns the last time of any operation; 0 if there is none. */
+  public long lastNanos() {
+    return operations.values().stream()
+        .flatMap(List::stream)
+        .mapToLong(call -> Math.max(call.startNanos(), call.endNanos()))
+        .max()
+        .orElse(0);
   }
 }

@@ -30,13 +30,7 @@ final class JobTable {
 
   private JobTable() {}
 
-  /**
-   * What is shown of a rank.
-   *
-   * @param in where it stands in the group in which it has waited longest, or null
-   * @param longest the operation in which it has waited longest, or null
-   * @param missing the ranks that it waits for
-   */
+  /** What is shown of a rank: the group and operation in which it has waited longest, if any. */
   private record Row(
       int rank,
       String process,

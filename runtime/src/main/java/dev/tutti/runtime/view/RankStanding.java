@@ -112,11 +112,9 @@ record RankStanding(String process, SortedMap<String, InGroup> groups) {
 
   private static List<Map<?, ?>> maps(@Nullable Object value) {
     List<Map<?, ?>> maps = new ArrayList<>();
-    if (value instanceof List<?> all) {
-      for (Object each : all) {
-        if (each instanceof Map<?, ?> map) {
-          maps.add(map);
-        }
+    for (Object each : value instanceof List<?> all ? all : List.of()) {
+      if (each instanceof Map<?, ?> map) {
+        maps.add(map);
       }
     }
     return maps;
