@@ -25,6 +25,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Objects;
 import java.util.concurrent.Callable;
 import java.util.function.Function;
 import java.util.stream.Collectors;
@@ -147,7 +148,7 @@ public final class CalibrateCommand implements Callable<Integer> {
         medium ->
             Fit.fit(
                 all.stream().filter(each -> each.medium == medium).map(Measured::sample).toList(),
-                shares.get(medium));
+                Objects.requireNonNull(shares.get(medium)));
     // One host; the rest is a guess, which the file says.
     Network network =
         Network.ofHosts(cores, cores, fitted.apply(Medium.MEMORY), fitted.apply(Medium.SOCKET));

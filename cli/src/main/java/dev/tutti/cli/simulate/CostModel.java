@@ -28,7 +28,8 @@ public final class CostModel {
       }
       LinkCost link = step.link() == Link.MEMORY ? network.memory() : network.socket();
       int ranks = Math.min(network.hostRanks(), network.hostCores());
-      double ofByte = network.crowding() * link.ofByte(request.type(), request.bytes(), ranks);
+      double ofByte =
+          network.crowding() * link.ofByte(request.type(), (double) request.bytes(), ranks);
       cost.add(Resource.REDUCTION, step.rounds() * step.reduced() * ofByte);
       if (step.link() == Link.MEMORY) {
         inMemory(cost, step, network, ofByte);

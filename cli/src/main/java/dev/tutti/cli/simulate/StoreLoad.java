@@ -28,7 +28,7 @@ public record StoreLoad(
     double keys = ranks * (large ? 5.0 * ranks + 10 : 3.0 * ranks + 9);
     double bytes = (double) ranks * ranks * (ADDRESS_BYTES + (large ? 0 : Long.BYTES * ranks));
     StoreCost store = network.store();
-    double server = calls * store.call(ranks) + keys * store.key();
+    double server = calls * store.call((double) ranks) + keys * store.key();
     double seconds = Math.max(server, network.crowding() * store.join());
     return new StoreLoad("join", calls, keys, bytes, ranks, seconds);
   }
@@ -37,8 +37,9 @@ public record StoreLoad(
   public static StoreLoad failure(long ranks, Network network) {
     StoreCost store = network.store();
     double ending = network.crowding() * connections(ranks) * store.disconnect();
-    double seconds = store.wake(ranks) + ending;
-    return new StoreLoad("failure", ranks + 1, ranks + 1, ENTRY_BYTES * ranks, ranks, seconds);
+    double seconds = store.wake((double) ranks) + ending;
+    double calls = ranks + 1.0;
+    return new StoreLoad("failure", calls, calls, (double) ENTRY_BYTES * ranks, ranks, seconds);
   }
 
   /** Returns to how many others a rank of *gloo* is connected from the beginning. */
@@ -50,11 +51,13 @@ public record StoreLoad(
 
   /** Returns what it takes to wake ranks that wait for a key. */
   public static StoreLoad wake(long ranks, Network network) {
-    return new StoreLoad("wake", ranks + 1, ranks + 1, 0, ranks, network.store().wake(ranks));
+    double calls = ranks + 1.0;
+    return new StoreLoad("wake", calls, calls, 0, ranks, network.store().wake((double) ranks));
   }
 
   /** Returns what one call of each rank takes if all call all the time. */
   public static StoreLoad call(long ranks, Network network) {
-    return new StoreLoad("call", ranks, ranks, 0, 0, ranks * network.store().call(ranks));
+    double calls = ranks;
+    return new StoreLoad("call", calls, calls, 0, 0, calls * network.store().call((double) ranks));
   }
 }
