@@ -125,8 +125,8 @@ public final class SetUpFailure implements MonitoredGroup {
   }
 
   /**
-   * Returns the rank on which the set-up failed for a reason of its own, as all ranks agree after
-   * {@link #of}; -1 if there is no such rank.
+   * Returns the rank whose report was the first of all, as all ranks agree after {@link #of}, if it
+   * blames no other rank; else -1.
    */
   public int failedRank() {
     return failedRank;
