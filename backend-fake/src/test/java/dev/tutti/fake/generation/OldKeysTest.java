@@ -13,6 +13,7 @@ import dev.tutti.fake.simulation.Simulation;
 import dev.tutti.store.HashStore;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.parallel.Isolated;
@@ -35,7 +36,11 @@ class OldKeysTest {
       sum(group);
       throw new AssertionError("nobody failed");
     } catch (CollectiveException e) {
-      return group.shrink();
+      Duration before = Simulation.now();
+      ProcessGroup next = group.shrink();
+      // Who leaves may say so after the others have looked for it the first time.
+      assertThat(Simulation.now().minus(before)).isLessThan(Duration.ofSeconds(1));
+      return next;
     }
   }
 
@@ -64,7 +69,7 @@ class OldKeysTest {
    * Checks that there are the keys of a fresh group of two, where the log begins, its entries since
    * the generation before, and what members wrote late of that one.
    */
-  private static void check(int round, List<String> keys) {
+  private static void check(int round, long first, List<String> keys) {
     List<String> expected = new ArrayList<>(List.of("backends", "event/first"));
     List<Long> places = new ArrayList<>();
     List<String> late = new ArrayList<>();
@@ -77,15 +82,16 @@ class OldKeysTest {
         late.add(own);
       }
     }
-    places.sort(null);
-    long first = places.getFirst();
+    // A process that waits to join may write one entry where the log was, which does not count.
+    assertThat(places.stream().filter(place -> place < first)).as("%s", keys).hasSizeLessThan(2);
+    places.removeIf(place -> place < first);
+    assertThat(places).as("%s", keys).hasSizeBetween(3, 5);
+    assertThat(Collections.max(places) - first + 1).as("%s", keys).isEqualTo(places.size());
     expected.addAll(List.of("joined/0", "joined/1"));
-    assertThat(places).hasSizeBetween(3, 5);
-    assertThat(places.getLast() - first + 1).as("places").isEqualTo(places.size());
     assertThat(late).as("%s", keys).hasSizeLessThanOrEqualTo(5);
     String left = "left/" + (2 + round);
-    String before = "/0~" + (first - 1) + ".1";
-    assertThat(late).as("%s", keys).allMatch(key -> key.equals(left) || key.contains(before));
+    String before = ".*/0~%d[./].*".formatted(first - 1);
+    assertThat(late).as("%s", keys).allMatch(key -> key.equals(left) || key.matches(before));
     expected.addAll(late);
     assertThat(keys.stream().map(key -> key.substring("tutti/0/".length())))
         .containsExactlyInAnyOrderElementsOf(expected);
@@ -96,6 +102,7 @@ class OldKeysTest {
     HashStore store = Simulation.store();
     AtomicReference<Throwable> failure = new AtomicReference<>();
     List<List<String>> keys = new ArrayList<>();
+    List<Long> firsts = new ArrayList<>();
     Thread _ = Simulation.start("joiner", () -> join(store, failure));
     Simulation.ranks(
         2,
@@ -112,6 +119,8 @@ class OldKeysTest {
             if (rank == 0) {
               SimulatedWorld.sleep(SETTLED);
               keys.add(store.listKeys());
+              String log = store.getString("tutti/0/event/first");
+              firsts.add(Long.valueOf(log.lines().findFirst().orElseThrow()));
             }
             group.barrier();
           }
@@ -120,7 +129,7 @@ class OldKeysTest {
         });
     assertThat(failure.get()).isNull();
     for (int round = 0; round < ROUNDS; round++) {
-      check(round, keys.get(round));
+      check(round, firsts.get(round), keys.get(round));
     }
   }
 }

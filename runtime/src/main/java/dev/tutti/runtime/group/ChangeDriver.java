@@ -44,7 +44,6 @@ final class ChangeDriver {
   private long unchecked;
 
   private boolean isUnanswered;
-  private boolean looksForLeavers;
   private int looks;
 
   /**
@@ -60,12 +59,6 @@ final class ChangeDriver {
     this.state = state;
     this.self = self;
     this.unchecked = state.membership().read() + 1;
-  }
-
-  /** Looks at once, not only after the time of an answer, whether members have left. */
-  ChangeDriver lookingForLeavers(boolean atOnce) {
-    looksForLeavers = atOnce;
-    return this;
   }
 
   /**
@@ -171,8 +164,7 @@ final class ChangeDriver {
   /** Returns whether a member that is waited for has left; looks at one at a time. */
   private boolean hasOneLeft(Collect wanted) {
     List<Integer> members = wanted.members();
-    return looksForLeavers
-        && !members.isEmpty()
+    return !members.isEmpty()
         && store.check(List.of("left/" + members.get(looks++ % members.size())));
   }
 

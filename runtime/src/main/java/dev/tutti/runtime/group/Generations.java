@@ -142,11 +142,10 @@ final class Generations {
       @Nullable Group old, Rules rules, Ready ready, Duration timeout, Duration ofOperations) {
     long giveUp = job.time.deadline(timeout.multipliedBy(2));
     Ready says = ready;
-    boolean isAgain = false;
     boolean isNext = old == null;
     while (true) {
       if (!isNext) {
-        change(rules, says, timeout, isAgain);
+        change(rules, says, timeout);
       }
       isNext = false;
       GroupSetUp setUp = prepare(timeout);
@@ -167,7 +166,6 @@ final class Generations {
         if (giveUp - job.time.nanoTime() <= 0) {
           throw e;
         }
-        isAgain = true;
         LOG.log(Level.INFO, "group " + members.group() + " is set up again: " + e.getMessage());
         says =
             new Ready(new TreeSet<>(), numbersOf(old, old == null ? List.of() : old.unreached()));
@@ -183,12 +181,8 @@ final class Generations {
     return numbers;
   }
 
-  /**
-   * Changes the members.
-   *
-   * @param isAgain whether a set-up has failed, after which a member may have left
-   */
-  private void change(Rules rules, Ready ready, Duration timeout, boolean isAgain) {
+  /** Changes the members. */
+  private void change(Rules rules, Ready ready, Duration timeout) {
     AnswerTimes times = job.monitor.times();
     long answer = Deadlines.nanos(times.answer());
     long deadline = job.time.deadline(timeout.multipliedBy(3));
@@ -199,7 +193,7 @@ final class Generations {
     ChangeState state =
         new ChangeState(members.log, job.rank, "", generation, rules, ready, answer, now);
     ChangeDriver driver = new ChangeDriver(store, job.time, state, String.valueOf(job.rank));
-    switch (driver.lookingForLeavers(isAgain).run()) {
+    switch (driver.run()) {
       case ChangeOutput.Enter _ -> members.enter();
       case ChangeOutput.Expel(String why) ->
           throw new ExpelledException(
