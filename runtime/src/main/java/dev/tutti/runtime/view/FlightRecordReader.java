@@ -67,8 +67,8 @@ public final class FlightRecordReader {
             .put(rank, Failed.of(fields));
       }
     } catch (IllegalArgumentException e) {
-      String note = "rank %d: the failure of group %s cannot be judged again: %s";
-      records.notes().add(note.formatted(rank, group, e.getMessage()));
+      String what = "rank " + rank + ": the failure of group " + group;
+      records.notes().add(what + " cannot be judged again: " + e.getMessage());
     }
   }
 
