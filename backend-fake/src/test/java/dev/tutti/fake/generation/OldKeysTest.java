@@ -38,7 +38,7 @@ class OldKeysTest {
     } catch (CollectiveException e) {
       Duration before = Simulation.now();
       ProcessGroup next = group.shrink();
-      // Who leaves may say so after the others have looked for it the first time.
+      // A member that leaves may say so after the others have looked for it the first time.
       assertThat(Simulation.now().minus(before)).isLessThan(Duration.ofSeconds(1));
       return next;
     }

@@ -87,9 +87,9 @@ class PlantedFaultsTest {
         arguments("JobState", "if (!group.isReached)", "if (group.isReached)"),
         arguments(
             "JobState",
-            "case LogEntry.Asked(Question question) -> say(question, null);",
-            "case LogEntry.Asked(Question question) -> waiting.remove(question);"),
-        arguments("JobState", "if (waiting.remove(question) != null)", "if (now >= 0)"),
+            "case LogEntry.Asked(Question question) -> waits.say(question, null);",
+            "case LogEntry.Asked(Question question) -> waits.leave(question.group());"),
+        arguments("WaitState", "if (waiting.remove(question) != null)", "if (waiting.size() >= 0)"),
         arguments("JobState", "now + nanos(times.question())", "now + 2 * nanos(times.question())"),
         arguments("Blame", "case TIMEOUT -> event.isTimeoutOfOthers();", "case TIMEOUT -> false;"),
         arguments(
