@@ -73,9 +73,7 @@ class ReconfigureTest {
                   return 0f;
                 }
                 assertThatThrownBy(() -> sum(group, 1)).isInstanceOf(CollectiveException.class);
-                Duration before = Simulation.now();
                 try (ProcessGroup next = group.shrink()) {
-                  assertThat(Simulation.now().minus(before)).isLessThan(Duration.ofSeconds(1));
                   assertThat(next.name()).startsWith("0~");
                   assertThat(next.size()).isEqualTo(2);
                   assertThat(next.rank()).isEqualTo(rank / 2);
