@@ -3,14 +3,17 @@ package dev.tutti.gloo;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.GroupOptions;
+import dev.tutti.ProcessGroup;
 import dev.tutti.Settings;
 import dev.tutti.Store;
+import dev.tutti.Tensor;
 import dev.tutti.fake.simulation.SimulatedHost;
 import dev.tutti.fake.simulation.Simulation;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.FutureTask;
 
 /**
@@ -21,6 +24,11 @@ import java.util.concurrent.FutureTask;
  */
 public record RanksOnHosts<T>(List<SimulatedHost> hosts, List<FutureTask<T>> tasks) {
   private static final Duration TIMEOUT = Duration.ofMinutes(2);
+
+  /** What a rank does with its group. */
+  public interface Body<T> {
+    T run(ProcessGroup group) throws Exception;
+  }
 
   /**
    * Starts a thread of each rank.
@@ -42,6 +50,24 @@ public record RanksOnHosts<T>(List<SimulatedHost> hosts, List<FutureTask<T>> tas
       Thread _ = host.time().start("rank " + rank, task);
     }
     return new RanksOnHosts<>(hosts, tasks);
+  }
+
+  /**
+   * Starts a thread of each rank, whose body begins once all ranks have reduced: a failure would
+   * also end that operation on a rank that has not left it yet.
+   */
+  public static <T> RanksOnHosts<T> startReduced(int size, Body<T> body) {
+    CountDownLatch through = new CountDownLatch(size);
+    return start(
+        size,
+        Simulation.store(),
+        (options, _) -> {
+          try (ProcessGroup group = ProcessGroup.init(options)) {
+            group.allReduce(Tensor.of(1f));
+            Simulation.endTogether(through);
+            return body.run(group);
+          }
+        });
   }
 
   /** Runs a body on all ranks; returns the results in rank order. */

@@ -25,19 +25,8 @@ import org.junit.jupiter.api.parallel.Isolated;
  */
 @Isolated("threads of other tests in shared locks would bring in real time")
 class SimulatedFaultyRankTest {
-  private static <T> List<T> run(GlooWorld.Body<T> body) throws Exception {
-    CountDownLatch through = new CountDownLatch(SIZE);
-    return RanksOnHosts.run(
-        SIZE,
-        Simulation.store(),
-        (options, rank) -> {
-          try (ProcessGroup group = ProcessGroup.init(options)) {
-            group.allReduce(Tensor.of(1f));
-            // A failure would also end the first operation of a rank that has not finished it yet.
-            Simulation.endTogether(through);
-            return body.run(group);
-          }
-        });
+  private static <T> List<T> run(RanksOnHosts.Body<T> body) throws Exception {
+    return RanksOnHosts.startReduced(SIZE, body).end(SIZE);
   }
 
   private static void assertNamed(Fault fault) throws Exception {

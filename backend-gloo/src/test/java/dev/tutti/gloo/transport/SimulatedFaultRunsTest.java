@@ -5,7 +5,6 @@ import dev.tutti.ProcessGroup;
 import dev.tutti.Tensor;
 import dev.tutti.fake.simulation.Simulated;
 import dev.tutti.fake.simulation.SimulatedWorld;
-import dev.tutti.fake.simulation.Simulation;
 import dev.tutti.gloo.RanksOnHosts;
 import java.time.Duration;
 import java.util.List;
@@ -21,17 +20,10 @@ class SimulatedFaultRunsTest {
   private static final int SIZE = FaultRunsMain.SIZE;
 
   private static RanksOnHosts<Boolean> start(FaultRunsMain.Body body) {
-    CountDownLatch through = new CountDownLatch(SIZE);
-    return RanksOnHosts.start(
+    return RanksOnHosts.startReduced(
         SIZE,
-        Simulation.store(),
-        (options, rank) -> {
-          try (ProcessGroup group = ProcessGroup.init(options)) {
-            group.allReduce(Tensor.of(1f));
-            // A failure would also end the operation of a rank that has not left it yet.
-            Simulation.endTogether(through);
-            body.run(group);
-          }
+        group -> {
+          body.run(group);
           return true;
         });
   }
