@@ -56,6 +56,15 @@ public record Network(
 
   /** Returns the same network with another number of ranks on each host. */
   public Network withRanks(int ranks) {
+    return with(ranks, device);
+  }
+
+  /** Returns the same network where all operations on devices are in graphs. */
+  public Network inGraph() {
+    return with(hostRanks, device.inGraph());
+  }
+
+  private Network with(int ranks, DeviceCost devices) {
     return new Network(
         ranks,
         hostCores,
@@ -66,23 +75,7 @@ public record Network(
         nicLatency,
         nic,
         spineLatency,
-        device,
-        store);
-  }
-
-  /** Returns the same network where all operations on devices are in graphs. */
-  public Network inGraph() {
-    return new Network(
-        hostRanks,
-        hostCores,
-        rackHosts,
-        oversubscription,
-        memory,
-        socket,
-        nicLatency,
-        nic,
-        spineLatency,
-        device.inGraph(),
+        devices,
         store);
   }
 }
