@@ -45,11 +45,16 @@ class StoreRendezvousTest {
   }
 
   private LaunchPlan planOf(int node, int localSize, int maxRestarts, String... command) {
+    return planOf(2, node, localSize, maxRestarts, Duration.ofMinutes(5), command);
+  }
+
+  private LaunchPlan planOf(
+      int nodes, int node, int localSize, int maxRestarts, Duration timeout, String... command) {
     LaunchPlan base = TestPlans.of(localSize, maxRestarts, Optional.empty(), command);
     return new LaunchPlan(
         base.command(),
         localSize,
-        2,
+        nodes,
         node,
         "node-zero",
         29500,
@@ -60,7 +65,7 @@ class StoreRendezvousTest {
         base.tailLines(),
         base.linger(),
         base.grace(),
-        Duration.ofMinutes(5),
+        timeout,
         base.environment(),
         Optional.empty(),
         false,
@@ -482,27 +487,7 @@ class StoreRendezvousTest {
 
   @Test
   void saysWhoDidNotComeInTheWholeTime() {
-    LaunchPlan plan = plan(1, 1, 0, "true");
-    LaunchPlan hasty =
-        new LaunchPlan(
-            plan.command(),
-            1,
-            4,
-            1,
-            plan.masterAddress(),
-            plan.masterPort(),
-            0,
-            runId,
-            plan.role(),
-            plan.logDirectory(),
-            plan.tailLines(),
-            plan.linger(),
-            plan.grace(),
-            Duration.ofMillis(120),
-            plan.environment(),
-            Optional.empty(),
-            plan.isElastic(),
-            Optional.empty());
+    LaunchPlan hasty = planOf(4, 1, 1, 0, Duration.ofMillis(120), "sh", "-c", "true");
     shared.set("tutti-run/node/2", "1");
     StoreRendezvous rendezvous = rendezvous(hasty, shared.duplicate());
     assertThatThrownBy(() -> rendezvous.join(messages::add))
