@@ -3,6 +3,7 @@ package dev.tutti.cuda.collective;
 import dev.tutti.cuda.settings.CudaSettings;
 import dev.tutti.kernels.AllReduceLimits;
 import dev.tutti.kernels.AllReduceLimits.Algorithm;
+import dev.tutti.kernels.ChannelLayout;
 import dev.tutti.kernels.PeerLinks;
 import dev.tutti.spi.OperationPlan;
 import dev.tutti.spi.OperationPlan.Step;
@@ -16,8 +17,6 @@ import java.util.Optional;
  * packets take one.
  */
 public final class CudaPlans {
-  private static final int MOST_RANKS = 8;
-
   private CudaPlans() {}
 
   /** Returns the steps, or empty if other operations or NCCL are requested. */
@@ -27,7 +26,7 @@ public final class CudaPlans {
       case ALL_REDUCE ->
           ranks == 1
               ? Optional.of(new OperationPlan("", List.of()))
-              : request.hosts() == 1 && ranks <= MOST_RANKS
+              : request.hosts() == 1 && ranks <= ChannelLayout.MAX_RANKS
                   ? Optional.of(allReduce((double) request.bytes(), ranks, limits(request)))
                   : Optional.empty();
       default -> Optional.empty();
