@@ -181,7 +181,6 @@ final class Generations {
     return numbers;
   }
 
-  /** Changes the members. */
   private void change(Rules rules, Ready ready, Duration timeout) {
     AnswerTimes times = job.monitor.times();
     long answer = Deadlines.nanos(times.answer());
@@ -192,8 +191,7 @@ final class Generations {
     long generation = members.generation();
     ChangeState state =
         new ChangeState(members.log, job.rank, "", generation, rules, ready, answer, now);
-    ChangeDriver driver = new ChangeDriver(store, job.time, state, String.valueOf(job.rank));
-    switch (driver.run()) {
+    switch (new ChangeDriver(store, job.time, state, String.valueOf(job.rank)).run()) {
       case ChangeOutput.Enter _ -> members.enter();
       case ChangeOutput.Expel(String why) ->
           throw new ExpelledException(
